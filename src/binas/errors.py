@@ -1,0 +1,49 @@
+"""Errors a user can cause. The command line prints them as one paragraph and exits with code 2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class BinasError(Exception):
+    """Base of all errors that bad input can cause; the message says what, where and what to do."""
+
+
+class SpaceError(BinasError):
+    """A search space description is not valid."""
+
+
+class ArchitectureError(BinasError):
+    """An architecture cannot be read, or does not belong to the space."""
+
+
+class TableError(BinasError):
+    """A table of contributions or costs is damaged, incomplete or made for another space."""
+
+
+class UnitError(BinasError):
+    """A quantity has no unit, an unknown unit, or a unit of another kind."""
+
+
+class ProblemError(BinasError):
+    """A search problem cannot be posed, or the chosen solver cannot take it."""
+
+
+class SolverUnavailableError(BinasError):
+    """The chosen solver needs a package that is not installed."""
+
+
+class SolverClaimError(BinasError):
+    """A solver returned something the independent verifier does not confirm: a bug, never an answer."""
+
+
+class FileError(BinasError):
+    """A file is missing, truncated, too large, or cannot be written."""
+
+
+def several(headline: str, problems: Sequence[str], advice: str = "", most: int = 12) -> str:
+    """One message for many problems: a headline, at most ``most`` of them, and what to do."""
+    shown = "; ".join(problems[:most])
+    rest = f"; and {len(problems) - most} more" if len(problems) > most else ""
+    ending = f". {advice}" if advice else ""
+    return f"{headline}: {shown}{rest}{ending}"

@@ -1,0 +1,290 @@
+"""Sets of partial architectures ("labels") and the operations of the fold: choose, merge, unite, prune.
+
+A label has a value (row 0) and one number per cost row (rows 1..m); it is worth keeping only while no
+other label is at least as good in all of them. Where a label came from is remembered as indices into
+the sets it was made of, and architectures are read back for many labels at once by :func:`decode`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from binas.search.terms import Terms
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+DIRECT = 3000  # candidates below this are sorted at once
+CHUNK = 1 << 21  # candidates made at a time: bounds memory to a few dozen MiB
+BINS = 4096
+THIN = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Labels that are configs of one block."""
+
+    stage: int
+    block: int
+    index: Indices
+
+
+@dataclass(frozen=True, eq=False)
+class Merge:
+    """Labels that are sums of a left and a right label."""
+
+    left: Labels
+    right: Labels
+    i: Indices
+    j: Indices
+
+
+@dataclass(frozen=True, eq=False)
+class Union:
+    """Labels of one stage taken from its allowed depths."""
+
+    stage: int
+    depths: tuple[int, ...]
+    parts: tuple[Labels, ...]
+    part: Indices
+    index: Indices
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """``data`` has shape (1 + m, n); ``source`` says how to read the labels back."""
+
+    data: Array
+    source: Choice | Merge | Union | None
+
+    def __len__(self) -> int:
+        return self.data.shape[1]
+
+    def take(self, keep: Indices) -> Labels:
+        """A subset of the labels."""
+        source = self.source
+        if isinstance(source, Choice):
+            source = Choice(source.stage, source.block, source.index[keep])
+        elif isinstance(source, Merge):
+            source = Merge(source.left, source.right, source.i[keep], source.j[keep])
+        elif isinstance(source, Union):
+            source = Union(source.stage, source.depths, source.parts, source.part[keep], source.index[keep])
+        return Labels(self.data[:, keep], source)
+
+
+def nothing(rows: int) -> Labels:
+    """The one label of no decision at all."""
+    return Labels(np.zeros((1 + rows, 1)), None)
+
+
+def choices(stage: int, block: int, data: Array, keep: Indices | None = None) -> Labels:
+    """The configs of a block as labels."""
+    index = np.arange(data.shape[1]) if keep is None else keep
+    return Labels(data[:, index], Choice(stage, block, index))
+
+
+def pareto(data: Array) -> Indices:
+    """Indices of labels that no other label beats, sorted by the first cost; of equal labels the first stays."""
+    if data.shape[0] == 1:
+        return np.array([int(np.argmax(data[0]))])
+    if data.shape[0] == 2:
+        return _pareto_two(data[0], data[1])
+    return _pareto_three(data) if data.shape[0] == 3 else _pareto_many(data)
+
+
+def _pareto_two(value: Array, cost: Array) -> Indices:
+    order = np.argsort(cost, kind="stable")
+    value, cost = value[order], cost[order]
+    running = np.maximum.accumulate(value)
+    better = np.empty(len(order), dtype=bool)
+    better[:1] = True
+    np.greater(value[1:], running[:-1], out=better[1:])
+    kept = np.flatnonzero(better)
+    cost = cost[kept]
+    last = np.empty(len(kept), dtype=bool)  # of equal costs the last kept one is the best
+    last[-1:] = True
+    np.greater(cost[1:], cost[:-1], out=last[:-1])
+    return order[kept[last]]
+
+
+def _pareto_three(data: Array) -> Indices:
+    """Sweep by the first cost; a staircase of (second cost, value) holds what dominates so far."""
+    order = np.lexsort((-data[0], data[2], data[1]))
+    costs: list[float] = []
+    values: list[float] = []
+    kept: list[int] = []
+    for index, cost, value in zip(order.tolist(), data[2, order].tolist(), data[0, order].tolist(), strict=True):
+        place = bisect_right(costs, cost)
+        if place and values[place - 1] >= value:
+            continue
+        kept.append(index)
+        start = place - 1 if place and costs[place - 1] == cost else place
+        stop = bisect_left(values, value, start)
+        while stop < len(values) and values[stop] <= value:
+            stop += 1
+        costs[start:stop] = [cost]
+        values[start:stop] = [value]
+    return np.array(kept, dtype=np.intp)
+
+
+def _pareto_many(data: Array) -> Indices:
+    """Compare in blocks, best values first: a label can only be beaten by one of at least its value."""
+    order = np.lexsort((*data[:0:-1], -data[0]))
+    costs = data[1:, order].T
+    kept = np.zeros((0, costs.shape[1]))
+    result: list[Indices] = []
+    for start in range(0, len(order), 256):
+        block = costs[start : start + 256]
+        alive = ~_any_below(kept, block)
+        inside = (block[:, None, :] <= block[None, :, :]).all(axis=2)  # [a, b]: a at most b in all costs
+        inside &= np.triu(np.ones(inside.shape, dtype=bool), 1)
+        alive &= ~(inside & alive[:, None]).any(axis=0)
+        result.append(order[start : start + 256][alive])
+        kept = np.concatenate([kept, block[alive]])
+    found = np.concatenate(result)
+    return found[np.argsort(data[1, found], kind="stable")]
+
+
+def _any_below(kept: Array, block: Array) -> NDArray[np.bool_]:
+    beaten = np.zeros(len(block), dtype=bool)
+    for start in range(0, len(kept), 4096):
+        part = kept[start : start + 4096]
+        beaten |= (part[:, None, :] <= block[None, :, :]).all(axis=2).any(axis=0)
+    return beaten
+
+
+@dataclass(frozen=True, eq=False)
+class Threshold:
+    """Least value worth keeping as a step function of the first cost: ``steps[floor((cost - start) * scale)]``."""
+
+    start: float
+    scale: float
+    steps: Array
+
+    def at(self, cost: Array) -> Array:
+        """Threshold at each cost."""
+        bins = ((cost - self.start) * self.scale).astype(np.int32)
+        return self.steps[np.clip(bins, 0, len(self.steps) - 1, out=bins)]
+
+
+def merge(left: Labels, right: Labels, caps: Array, need: Threshold | None = None) -> Labels:
+    """All sums of a left and a right label within ``caps`` (per cost row), pruned to the non-dominated.
+
+    ``need`` may give, per first cost, the least value that can still matter; candidates strictly below
+    it are dropped before anything is sorted.
+    """
+    if len(left) < len(right):
+        left, right = right, left
+    if len(right) == 0:
+        return Labels(left.data[:, :0], Merge(left, right, np.zeros(0, np.intp), np.zeros(0, np.intp)))
+    total = len(left) * len(right)
+    thresholds = [] if need is None else [(need, False)]
+    if total > DIRECT and left.data.shape[0] == 2:
+        thresholds.append((_own_threshold(left.data, right.data), True))
+    rows = max(1, CHUNK // len(right))
+    parts = [
+        _candidates(left.data[:, start : start + rows], right.data, caps, thresholds, start)
+        for start in range(0, len(left), rows)
+    ]
+    data = parts[0][0] if len(parts) == 1 else np.concatenate([part[0] for part in parts], axis=1)
+    flat = parts[0][1] if len(parts) == 1 else np.concatenate([part[1] for part in parts])
+    keep = pareto(data) if data.shape[1] else np.zeros(0, np.intp)
+    i, j = np.divmod(flat[keep], len(right))
+    return Labels(data[:, keep], Merge(left, right, i, j))
+
+
+def _candidates(
+    left: Array, right: Array, caps: Array, thresholds: list[tuple[Threshold, bool]], start: int
+) -> tuple[Array, Indices]:
+    """Sums that pass caps and thresholds, with their flat index (left index * number of right labels + right)."""
+    sums = [np.add.outer(a, b).ravel() for a, b in zip(left, right, strict=True)]
+    keep: Indices | None = None
+    for row, cap in zip(sums[1:], caps, strict=True):
+        if row.size and cap < np.inf:
+            keep = _and(keep, row <= cap)
+    for threshold, strict in thresholds:
+        floor = threshold.at(sums[1])
+        keep = _and(keep, sums[0] > floor if strict else sums[0] >= floor)
+    offset = start * right.shape[1]
+    if keep is None:
+        return np.stack(sums), np.arange(offset, offset + sums[0].size)
+    index = np.flatnonzero(keep)
+    return np.stack([row[index] for row in sums]), index + offset
+
+
+def _and(keep: NDArray[np.bool_] | None, more: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    return more if keep is None else np.logical_and(keep, more, out=keep)
+
+
+def _own_threshold(left: Array, right: Array) -> Threshold:
+    """Values that some sums reach at a strictly lower cost: a candidate not above them is dominated.
+
+    The sums tried are a thinned left with all of right and a thinned right with all of left.
+    """
+    low = left[1, 0] + right[1, 0]
+    high = left[1, -1] + right[1, -1]
+    scale = (BINS - 1) / (high - low) if high > low else 0.0
+    steps = np.full(BINS + 1, -np.inf)
+    for one, two in ((_thinned(left), right), (left, _thinned(right))):
+        cost = np.add.outer(one[1], two[1]).ravel()
+        value = np.add.outer(one[0], two[0]).ravel()
+        bins = ((cost - low) * scale).astype(np.int32)
+        np.maximum.at(steps[1:], bins, value)  # shifted by one bin: counts only for strictly lower bins
+    return Threshold(low, scale, np.maximum.accumulate(steps))
+
+
+def _thinned(data: Array) -> Array:
+    if data.shape[1] <= THIN:
+        return data
+    return data[:, np.linspace(0, data.shape[1] - 1, THIN).astype(np.intp)]
+
+
+def unite(stage: int, depths: tuple[int, ...], parts: list[Labels], prune: bool = True) -> Labels:
+    """The labels of a stage: those of each allowed depth (its depth part already added)."""
+    data = np.concatenate([part.data for part in parts], axis=1)
+    part = np.repeat(np.arange(len(parts)), [len(p) for p in parts])
+    index = np.concatenate([np.arange(len(p)) for p in parts])
+    keep = pareto(data) if prune and data.shape[1] else np.arange(data.shape[1])
+    return Labels(data[:, keep], Union(stage, depths, tuple(parts), part[keep], index[keep]))
+
+
+def decode(terms: Terms, labels: Labels, index: Indices) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Depths (n, S) and config indices (n, S, D) of the labels at ``index``; -1 for inactive blocks."""
+    stages, width = len(terms.space.stages), terms.space.max_depth
+    depths = np.zeros((len(index), stages), dtype=np.int64)
+    configs = np.full((len(index), stages, max(width, 1)), -1, dtype=np.int64)
+    _read(terms, labels, index, np.arange(len(index)), depths, configs)
+    return depths, configs[:, :, :width]
+
+
+def _read(
+    terms: Terms,
+    labels: Labels,
+    index: Indices,
+    rows: Indices,
+    depths: NDArray[np.int64],
+    configs: NDArray[np.int64],
+) -> None:
+    source = labels.source
+    if isinstance(source, Merge):
+        _read(terms, source.left, source.i[index], rows, depths, configs)
+        _read(terms, source.right, source.j[index], rows, depths, configs)
+    elif isinstance(source, Union):
+        for p, (depth, part) in enumerate(zip(source.depths, source.parts, strict=True)):
+            mine = np.flatnonzero(source.part[index] == p)
+            if len(mine):
+                if terms.stages[source.stage].variants is None:
+                    depths[rows[mine], source.stage] = depth
+                _read(terms, part, source.index[index[mine]], rows[mine], depths, configs)
+    elif isinstance(source, Choice):
+        variants = terms.stages[source.stage].variants
+        picked = source.index[index]
+        if variants is None:
+            configs[rows, source.stage, source.block] = picked
+        else:
+            depths[rows, source.stage] = variants[0][picked]
+            configs[rows, source.stage, : variants[1].shape[1]] = variants[1][picked]

@@ -1,0 +1,233 @@
+"""What a search maximises.
+
+* :class:`BilinearObjective`: r + q_beta' beta + alpha' Q beta from contributions (section 3.3), the normal case.
+* :class:`StagewiseObjective`: any sum of per-stage functions f_s(depth, configs); still solved exactly.
+* :class:`QuadraticObjective`: full quadratic form of the learned predictors (section 4.2).
+* :class:`CallableObjective`: any function of an architecture, optionally differentiable in (alpha, beta).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from binas.errors import ProblemError
+from binas.space.architecture import Architecture
+from binas.space.encoding import Encoding
+from binas.space.space import SearchSpace
+from binas.tables.contributions import Contributions
+from binas.tables.costs import Cost
+from binas.tables.entries import Column
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+def column_total(space: SearchSpace, column: Column, architecture: Architecture) -> float:
+    """sum_s [depth part + config parts] of one architecture, summed exactly rounded."""
+    terms = []
+    for s, (stage, names) in enumerate(zip(space.stages, architecture.stages, strict=True)):
+        terms.append(column.depths[s][stage.depths.index(len(names))])
+        terms += [column.configs[s][b][space.config_index(s, b, name)] for b, name in enumerate(names)]
+    return math.fsum(terms)
+
+
+@dataclass(frozen=True, eq=False)
+class BilinearObjective:
+    """ACC = base + sum_s Delta^s_d + sum_s sum_{b<=d} Delta^s_{b,c}, with optional standard errors."""
+
+    kind: ClassVar[str] = "bilinear"
+    base: float
+    values: Column
+    base_stderr: float = math.nan
+    stderr: Column | None = None
+
+    @classmethod
+    def from_contributions(cls, contributions: Contributions) -> BilinearObjective:
+        """The paper's estimator (equation of ACC in section 3.3)."""
+        c = contributions
+        return cls(c.base, c.values, c.base_stderr, c.stderr)
+
+    @classmethod
+    def negative_cost(cls, cost: Cost) -> BilinearObjective:
+        """Maximising this minimises the cost."""
+        return cls(-cost.fixed, cost.values.map(lambda x: -x))
+
+    def value(self, space: SearchSpace, architecture: Architecture) -> float:
+        """Objective of one architecture."""
+        return self.base + column_total(space, self.values, architecture)
+
+    def standard_error(self, space: SearchSpace, architecture: Architecture) -> float | None:
+        """sqrt of the sum of squared standard errors; None where they are not known."""
+        if self.stderr is None:
+            return None
+        variance = column_total(space, self.stderr.map(np.square), architecture)
+        base = 0.0 if math.isnan(self.base_stderr) else self.base_stderr**2
+        return None if math.isnan(variance) else math.sqrt(variance + base)
+
+
+@dataclass(frozen=True, eq=False)
+class StagewiseObjective:
+    """base + sum_s f_s(depth, configs): ``tables[s][depth]`` has shape (|C_1|, ..., |C_depth|)."""
+
+    kind: ClassVar[str] = "stagewise"
+    base: float
+    tables: tuple[Mapping[int, Array], ...]
+
+    @classmethod
+    def from_function(
+        cls, space: SearchSpace, function: Callable[[int, tuple[int, ...]], float], base: float = 0.0
+    ) -> StagewiseObjective:
+        """Tabulate ``function(stage, config indices of its active blocks)`` for every stage of the space."""
+        tables = []
+        for s, stage in enumerate(space.stages):
+            if stage.count > 5_000_000:
+                raise ProblemError(f"stage {stage.name!r} has {stage.count} variants; too many to tabulate.")
+            table = {}
+            for depth in stage.depths:
+                shape = tuple(len(configs) for configs in stage.blocks[:depth])
+                table[depth] = np.array([function(s, index) for index in np.ndindex(*shape)]).reshape(shape)
+            tables.append(table)
+        return cls(base, tuple(tables))
+
+    def value(self, space: SearchSpace, architecture: Architecture) -> float:
+        """Objective of one architecture."""
+        parts = []
+        for s, names in enumerate(architecture.stages):
+            index = tuple(space.config_index(s, b, name) for b, name in enumerate(names))
+            parts.append(float(self.tables[s][len(names)][index]))
+        return self.base + math.fsum(parts)
+
+    def standard_error(self, space: SearchSpace, architecture: Architecture) -> float | None:
+        """Not known for tabulated functions."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticObjective:
+    """b + a'z + z'Qz with z = (alpha * active, beta): alpha is zero for blocks past the depth.
+
+    Covers full alpha-alpha, beta-beta and alpha-beta interactions (section 4.2, equation of the
+    quadratic predictor).
+    """
+
+    kind: ClassVar[str] = "quadratic"
+    constant: float
+    linear: Array
+    quadratic: Array
+
+    def value(self, space: SearchSpace, architecture: Architecture) -> float:
+        """Objective of one architecture."""
+        z = np.concatenate(Encoding(space).encode(architecture, inactive="zero"))
+        return float(self.constant + self.linear @ z + z @ self.quadratic @ z)
+
+    def standard_error(self, space: SearchSpace, architecture: Architecture) -> float | None:
+        """Not known for learned predictors."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class CallableObjective:
+    """Any function of an architecture; ``relaxed`` and ``gradient`` take (alpha, beta) for Frank-Wolfe."""
+
+    kind: ClassVar[str] = "callable"
+    function: Callable[[Architecture], float]
+    relaxed: Callable[[Array, Array], float] | None = None
+    gradient: Callable[[Array, Array], tuple[Array, Array]] | None = None
+
+    def value(self, space: SearchSpace, architecture: Architecture) -> float:
+        """Objective of one architecture."""
+        return float(self.function(architecture))
+
+    def standard_error(self, space: SearchSpace, architecture: Architecture) -> float | None:
+        """Not known."""
+        return None
+
+
+Objective = BilinearObjective | StagewiseObjective | QuadraticObjective | CallableObjective
+
+
+@dataclass(frozen=True)
+class BatchValues:
+    """Objective and costs of many architectures at once from index arrays (see ``SearchSpace.to_indices``)."""
+
+    space: SearchSpace
+
+    def column(self, column: Column, depths: Indices, configs: Indices) -> Array:
+        """Totals of a column for depths (n, S) and configs (n, S, D)."""
+        total = np.zeros(len(depths))
+        for s, table in enumerate(self._padded(column)):
+            total += table.depth[depths[:, s]]
+            for b, values in enumerate(table.blocks):
+                total += np.where(b < depths[:, s], values[configs[:, s, b]], 0.0)
+        return total
+
+    def objective(self, objective: Objective, depths: Indices, configs: Indices) -> Array:
+        """Objective values; vectorised where the objective allows it."""
+        if isinstance(objective, BilinearObjective):
+            return objective.base + self.column(objective.values, depths, configs)
+        if isinstance(objective, QuadraticObjective):
+            z = self.one_hot(depths, configs)
+            return np.asarray(
+                objective.constant + z @ objective.linear + np.einsum("ij,ij->i", z @ objective.quadratic, z)
+            )
+        items = [self.space.from_indices(d, c) for d, c in zip(depths.tolist(), configs.tolist(), strict=True)]
+        return np.array([objective.value(self.space, item) for item in items])
+
+    def one_hot(self, depths: Indices, configs: Indices) -> Array:
+        """Rows z = (alpha * active, beta)."""
+        encoding = Encoding(self.space)
+        z = np.zeros((len(depths), self.space.alpha_size + self.space.beta_size))
+        rows = np.arange(len(depths))
+        for s, stage in enumerate(self.space.stages):
+            position = np.searchsorted(stage.depths, depths[:, s])
+            z[rows, self.space.alpha_size + encoding.beta_stages[s].start + position] = 1.0
+            for b, where in enumerate(encoding.alpha_blocks[s]):
+                active = b < depths[:, s]
+                z[rows[active], where.start + configs[active, s, b]] = 1.0
+        return z
+
+    def _padded(self, column: Column) -> Sequence[_StageLookup]:
+        return [
+            _StageLookup(stage.depths, column.depths[s], column.configs[s]) for s, stage in enumerate(self.space.stages)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class _StageLookup:
+    depths: tuple[int, ...]
+    values: Array
+    blocks: tuple[Array, ...]
+
+    @cached_property
+    def depth(self) -> Array:
+        """Depth part indexed by the depth itself."""
+        table = np.full(self.depths[-1] + 1, np.nan)
+        table[list(self.depths)] = self.values
+        return table
+
+
+def check_objective(objective: Objective, space: SearchSpace) -> None:
+    """Refuse an objective whose shape does not fit the space or that holds NaN."""
+    arrays: list[tuple[Any, tuple[int, ...]]] = []
+    if isinstance(objective, BilinearObjective):
+        shapes = Column.full(space, 0.0)
+        arrays = [(a, b.shape) for a, b in zip(objective.values.arrays(), shapes.arrays(), strict=True)]
+    elif isinstance(objective, QuadraticObjective):
+        n = space.alpha_size + space.beta_size
+        arrays = [(objective.linear, (n,)), (objective.quadratic, (n, n))]
+    elif isinstance(objective, StagewiseObjective):
+        arrays = [
+            (table.get(depth, np.empty(0)), tuple(len(configs) for configs in stage.blocks[:depth]))
+            for stage, table in zip(space.stages, objective.tables, strict=True)
+            for depth in stage.depths
+        ]
+    for array, shape in arrays:
+        if np.shape(array) != shape or not np.isfinite(array).all():
+            raise ProblemError(f"the objective does not fit the space {space.name!r}, or holds NaN or infinity.")

@@ -1,0 +1,152 @@
+"""The search problem: maximise an objective over a space under limits on costs (section 3.4)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from binas.errors import ProblemError, UnitError
+from binas.space.architecture import Architecture
+from binas.space.space import SearchSpace
+from binas.search.objective import BilinearObjective, Objective, check_objective, column_total
+from binas.tables.contributions import Contributions
+from binas.tables.costs import Cost, CostTable
+from binas.tables.units import format_quantity, parse_quantity
+
+RELATIVE_TOLERANCE = 1e-9
+_LIMIT = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.-]*)\s*(<=|>=|=)\s*(.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """An upper (or lower) limit on a cost, in the unit of that cost."""
+
+    cost: str
+    value: float
+    lower: bool = False
+
+    def holds(self, value: float, tolerance: float) -> bool:
+        """Whether a cost keeps the limit."""
+        return value >= self.value - tolerance if self.lower else value <= self.value + tolerance
+
+    @property
+    def sign(self) -> float:
+        """+1 for an upper limit, -1 for a lower one: sign * cost <= sign * value."""
+        return -1.0 if self.lower else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One architecture judged: accuracy in percent, every cost in its own unit, limits that are broken."""
+
+    architecture: Architecture
+    accuracy: float
+    accuracy_stderr: float | None
+    costs: Mapping[str, float]
+    broken: tuple[Limit, ...]
+
+    @property
+    def feasible(self) -> bool:
+        """Whether every limit is kept."""
+        return not self.broken
+
+
+@dataclass(frozen=True, eq=False)
+class SearchProblem:
+    """max objective(a) over architectures a of ``space`` such that every limit holds."""
+
+    space: SearchSpace
+    objective: Objective
+    costs: Mapping[str, Cost] = field(default_factory=dict)
+    limits: tuple[Limit, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_objective(self.objective, self.space)
+        for limit in self.limits:
+            if limit.cost not in self.costs:
+                raise ProblemError(f"there is no cost {limit.cost!r} to limit; known are {', '.join(self.costs)}.")
+            if not math.isfinite(limit.value):
+                raise ProblemError(f"the limit on {limit.cost} is {limit.value}; it must be a finite number.")
+
+    @classmethod
+    def build(
+        cls,
+        contributions: Contributions | Objective,
+        costs: CostTable | Mapping[str, Cost],
+        limits: Iterable[str | Limit] = (),
+        space: SearchSpace | None = None,
+    ) -> SearchProblem:
+        """From tables and limits such as ``latency=45ms`` or ``params>=3M``."""
+        if isinstance(contributions, Contributions):
+            space, objective = contributions.space, BilinearObjective.from_contributions(contributions)
+        else:
+            objective = contributions
+        named = costs.costs if isinstance(costs, CostTable) else costs
+        if space is None:
+            raise ProblemError("an objective without contributions needs the space it belongs to.")
+        return cls(space, objective, named, tuple(parse_limit(item, named) for item in limits))
+
+    def with_limits(self, limits: Iterable[Limit]) -> SearchProblem:
+        """The same problem under other limits."""
+        return replace(self, limits=tuple(limits))
+
+    @cached_property
+    def scales(self) -> dict[str, float]:
+        """Largest possible magnitude of each cost, for tolerances."""
+        return {name: _magnitude(cost) for name, cost in self.costs.items()}
+
+    def tolerance(self, limit: Limit) -> float:
+        """How far rounding may carry a cost past its limit: 1e-9 of the larger of the limit and 1 % of the scale."""
+        return RELATIVE_TOLERANCE * max(abs(limit.value), 0.01 * self.scales[limit.cost])
+
+    def cost(self, name: str, architecture: Architecture) -> float:
+        """One cost of an architecture (equation of LAT plus the fixed part)."""
+        cost = self.costs[name]
+        return cost.fixed + column_total(self.space, cost.values, architecture)
+
+    def describe_limits(self) -> str:
+        """The limits for people: ``latency <= 45 ms, params <= 5 M``."""
+        return ", ".join(self.describe_limit(limit) for limit in self.limits) or "no limit"
+
+    def describe_limit(self, limit: Limit) -> str:
+        """One limit for people."""
+        sign = ">=" if limit.lower else "<="
+        return f"{limit.cost} {sign} {format_quantity(limit.value, self.costs[limit.cost].unit)}"
+
+
+def _magnitude(cost: Cost) -> float:
+    total = abs(cost.fixed)
+    for depths, blocks in zip(cost.values.depths, cost.values.configs, strict=True):
+        total += float(abs(depths).max()) + sum(float(abs(values).max()) for values in blocks)
+    return total
+
+
+def parse_limit(text: str | Limit, costs: Mapping[str, Cost]) -> Limit:
+    """Read ``latency=45ms``, ``latency<=45ms`` or ``latency>=30ms``; the unit is required."""
+    if isinstance(text, Limit):
+        return text
+    match = _LIMIT.fullmatch(text)
+    if match is None:
+        raise ProblemError(f"cannot read the limit {text[:60]!r}; write COST=QUANTITY, e.g. latency=45ms.")
+    name, sign, quantity = match.groups()
+    if name not in costs:
+        raise ProblemError(f"there is no cost {name!r} to limit; the tables have {', '.join(costs) or 'none'}.")
+    try:
+        return Limit(name, parse_quantity(quantity, costs[name].unit), lower=sign == ">=")
+    except UnitError as error:
+        raise UnitError(f"limit {text[:60]!r}: {error}") from error
+
+
+def evaluate(problem: SearchProblem, architecture: Architecture) -> Evaluation:
+    """Accuracy, costs and broken limits of one architecture, computed straight from the tables."""
+    problem.space.check(architecture)
+    costs = {name: problem.cost(name, architecture) for name in problem.costs}
+    broken = tuple(l for l in problem.limits if not l.holds(costs[l.cost], problem.tolerance(l)))
+    objective = problem.objective
+    accuracy = objective.value(problem.space, architecture)
+    return Evaluation(
+        architecture, accuracy, objective.standard_error(problem.space, architecture), costs, broken
+    )

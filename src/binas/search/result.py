@@ -1,0 +1,112 @@
+"""What every solver returns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from binas.search.problem import Evaluation, SearchProblem
+from binas.space.architecture import Architecture
+
+
+class Status(StrEnum):
+    """How a search ended."""
+
+    OPTIMAL = "optimal"  # proven: no architecture within the limits is better
+    FEASIBLE = "feasible"  # a valid answer of a heuristic, nothing proven
+    INFEASIBLE = "infeasible"  # proven: no architecture keeps the limits
+    STOPPED_WITH_ANSWER = "stopped-with-answer"  # time or iterations ran out; the answer is valid
+    STOPPED_WITHOUT_ANSWER = "stopped-without-answer"  # ran out with nothing; nothing is proven
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether there is an architecture."""
+        return self in (Status.OPTIMAL, Status.FEASIBLE, Status.STOPPED_WITH_ANSWER)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a solver claims, before verification: status, architecture, value and upper bound of the objective."""
+
+    status: Status
+    architecture: Architecture | None = None
+    value: float | None = None
+    bound: float | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """A verified result.
+
+    ``accuracy`` and ``bound`` are in the objective's unit (percent); ``gap`` = bound - accuracy, zero
+    when proven optimal, None when nothing is proven.
+    """
+
+    problem: SearchProblem
+    status: Status
+    solver: str
+    seconds: float
+    evaluation: Evaluation | None = None
+    bound: float | None = None
+    alternatives: tuple[Evaluation, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def architecture(self) -> Architecture | None:
+        """The architecture found."""
+        return None if self.evaluation is None else self.evaluation.architecture
+
+    @property
+    def accuracy(self) -> float | None:
+        """Predicted accuracy of the architecture."""
+        return None if self.evaluation is None else self.evaluation.accuracy
+
+    @property
+    def gap(self) -> float | None:
+        """How much better an unknown architecture could still be."""
+        if self.bound is None or self.accuracy is None or not math.isfinite(self.bound):
+            return None
+        return max(0.0, self.bound - self.accuracy)
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that ``binas search --json`` prints."""
+        found = self.evaluation
+        return {
+            "status": str(self.status),
+            "architecture": None if found is None else str(found.architecture),
+            "accuracy": None if found is None else found.accuracy,
+            "accuracy_stderr": None if found is None else found.accuracy_stderr,
+            "costs": {} if found is None else costs_json(self.problem, found),
+            "bound": self.bound,
+            "gap": self.gap,
+            "seconds": self.seconds,
+            "solver": self.solver,
+            "alternatives": [evaluation_json(self.problem, item) for item in self.alternatives],
+            "details": dict(self.details),
+        }
+
+
+def costs_json(problem: SearchProblem, evaluation: Evaluation) -> dict[str, Any]:
+    """Each cost with its unit and limits."""
+    upper = {limit.cost: limit.value for limit in problem.limits if not limit.lower}
+    lower = {limit.cost: limit.value for limit in problem.limits if limit.lower}
+    result: dict[str, Any] = {}
+    for name, value in evaluation.costs.items():
+        result[name] = {"value": value, "unit": problem.costs[name].unit.name, "limit": upper.get(name)}
+        if name in lower:
+            result[name]["lower_limit"] = lower[name]
+    return result
+
+
+def evaluation_json(problem: SearchProblem, evaluation: Evaluation) -> dict[str, Any]:
+    """One architecture with accuracy and costs."""
+    return {
+        "architecture": str(evaluation.architecture),
+        "accuracy": evaluation.accuracy,
+        "accuracy_stderr": evaluation.accuracy_stderr,
+        "costs": costs_json(problem, evaluation),
+    }

@@ -1,0 +1,35 @@
+"""``solve``: run a solver, verify its claim, and report."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from binas.search.problem import SearchProblem
+from binas.search.result import SearchResult
+from binas.search.solvers import Options, Solver, make_solver
+from binas.search.verify import verify
+from binas.space.architecture import Architecture
+
+
+def solve(
+    problem: SearchProblem,
+    solver: str | Solver = "auto",
+    *,
+    time_limit: float | None = None,
+    seed: int = 0,
+    warm_start: Architecture | None = None,
+    **settings: Any,
+) -> SearchResult:
+    """Find the best architecture within the limits.
+
+    ``solver`` is a name (``binas solvers`` lists them, ``settings`` are its constructor arguments) or a
+    :class:`Solver`. ``time_limit`` is in seconds. The result is verified independently of the solver.
+    """
+    chosen = make_solver(solver, **settings) if isinstance(solver, str) else solver
+    chosen.check(problem)
+    if warm_start is not None:
+        problem.space.check(warm_start)
+    start = time.perf_counter()
+    answer = chosen.solve(problem, Options(time_limit, seed, warm_start))
+    return verify(problem, answer, chosen.name, time.perf_counter() - start)

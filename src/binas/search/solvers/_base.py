@@ -1,0 +1,70 @@
+"""The one interface of all solvers: what they can take, what they need, and ``solve``."""
+
+from __future__ import annotations
+
+import importlib.util
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from binas.errors import ProblemError, SolverUnavailableError
+from binas.search.problem import SearchProblem
+from binas.search.result import Answer
+from binas.space.architecture import Architecture
+
+SEPARABLE = frozenset({"bilinear", "stagewise"})
+ANYTHING = frozenset({"bilinear", "stagewise", "quadratic", "callable"})
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a solver can take and what its answer is worth."""
+
+    exact: bool
+    objectives: frozenset[str]
+    max_limits: int | None = None  # None: any number
+    lower_limits: bool = True
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a caller may ask of any solver."""
+
+    time_limit: float | None = None  # seconds
+    seed: int = 0
+    warm_start: Architecture | None = None
+
+
+class Solver(ABC):
+    """A solver: constructor arguments are its settings, ``solve`` has no hidden state."""
+
+    name: ClassVar[str]
+    capabilities: ClassVar[Capabilities]
+    requires: ClassVar[tuple[str, ...]] = ()  # importable modules
+    install: ClassVar[str] = ""  # what to install when they are missing
+
+    @classmethod
+    def missing(cls) -> str | None:
+        """What to install before this solver can run, found without importing anything; None if nothing."""
+        absent = [module for module in cls.requires if importlib.util.find_spec(module) is None]
+        return f"pip install {cls.install or ' '.join(absent)}" if absent else None
+
+    @abstractmethod
+    def solve(self, problem: SearchProblem, options: Options) -> Answer:
+        """Search; the claim is verified by the caller."""
+
+    def check(self, problem: SearchProblem) -> None:
+        """Raise unless this solver is installed and can take the problem."""
+        missing, can = self.missing(), self.capabilities
+        if missing is not None:
+            raise SolverUnavailableError(f"the solver {self.name!r} needs a package that is not here: {missing}")
+        if problem.objective.kind not in can.objectives:
+            raise ProblemError(
+                f"the solver {self.name!r} takes {', '.join(sorted(can.objectives))} objectives, not a "
+                f"{problem.objective.kind} one. `binas solvers` lists what each can take."
+            )
+        if can.max_limits is not None and len(problem.limits) > can.max_limits:
+            raise ProblemError(f"the solver {self.name!r} takes at most {can.max_limits} limits; use milp or auto.")
+        if not can.lower_limits and any(limit.lower for limit in problem.limits):
+            raise ProblemError(f"the solver {self.name!r} takes no lower limits; use milp or auto.")

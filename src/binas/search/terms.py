@@ -1,0 +1,162 @@
+"""A separable problem as padded arrays: the form the exact solvers work on.
+
+The objective and every limit are sums over stages of (depth part + config parts of the active blocks):
+the tight form of the problem, in which no product of alpha and beta is left (docs/search.md). An
+objective with interactions inside a stage is brought to the same form with one pseudo-block per stage
+whose configs are all variants of that stage.
+
+Numbers are snapped to a power-of-two grid fine enough (2^-50 of the largest possible total) that every
+sum of them is exact in double precision: dominance, ties and feasibility do not depend on the order of
+summation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from binas.errors import ProblemError
+from binas.search.objective import BilinearObjective, StagewiseObjective
+from binas.search.problem import Limit, SearchProblem
+from binas.space.space import SearchSpace
+from binas.tables.costs import Cost
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+MAX_VARIANTS = 3_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class StageTerms:
+    """One stage: ``blocks[b]`` has shape (1 + m, |C|) and ``depth`` (1 + m, number of depths).
+
+    Row 0 is the objective, rows 1..m are the limited (or traced) costs with sign, ``<= bound``.
+    ``variants`` maps the configs of a pseudo-block back to (depth, configs); None for real blocks.
+    """
+
+    depths: tuple[int, ...]
+    depth: Array
+    blocks: tuple[Array, ...]
+    variants: tuple[Indices, Indices] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """All stages, the constant part of every row, and the bound of rows 1..m (inf where traced only)."""
+
+    space: SearchSpace
+    stages: tuple[StageTerms, ...]
+    constant: Array
+    bounds: Array
+
+    @property
+    def rows(self) -> int:
+        """Number of cost rows m."""
+        return len(self.bounds)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cost row: sign * cost <= bound."""
+
+    cost: str
+    sign: float
+    bound: float
+
+
+def limit_rows(problem: SearchProblem) -> list[Row]:
+    """The limits of a problem as rows; the tolerance of each limit is inside its bound."""
+    return [
+        Row(limit.cost, limit.sign, limit.sign * limit.value + problem.tolerance(limit)) for limit in problem.limits
+    ]
+
+
+def cost_row(name: str) -> Row:
+    """A row that only traces a cost."""
+    return Row(name, 1.0, math.inf)
+
+
+def is_separable(problem: SearchProblem) -> bool:
+    """Whether the objective is a sum of per-stage functions."""
+    return isinstance(problem.objective, BilinearObjective | StagewiseObjective)
+
+
+def build_terms(problem: SearchProblem, rows: list[Row]) -> Terms:
+    """The problem in padded form with the given cost rows."""
+    objective = problem.objective
+    if not isinstance(objective, BilinearObjective | StagewiseObjective):
+        raise ProblemError(f"a {objective.kind} objective is not a sum over stages; use miqcp or evolution.")
+    stages = [_stage(problem, s, rows) for s in range(len(problem.space.stages))]
+    constant = np.array([objective.base, *(row.sign * problem.costs[row.cost].fixed for row in rows)])
+    bounds = np.array([row.bound for row in rows])
+    return _snapped(Terms(problem.space, tuple(stages), constant, bounds))
+
+
+def _stage(problem: SearchProblem, s: int, rows: list[Row]) -> StageTerms:
+    stage, objective = problem.space.stages[s], problem.objective
+    costs = [(row.sign, problem.costs[row.cost]) for row in rows]
+    if isinstance(objective, StagewiseObjective):
+        return _variants(problem, s, costs, objective)
+    assert isinstance(objective, BilinearObjective)
+    columns = [(1.0, objective.values), *((sign, cost.values) for sign, cost in costs)]
+    depth = np.stack([sign * column.depths[s] for sign, column in columns])
+    blocks = tuple(np.stack([sign * c.configs[s][b] for sign, c in columns]) for b in range(len(stage.blocks)))
+    return StageTerms(stage.depths, depth, blocks)
+
+
+def _variants(
+    problem: SearchProblem, s: int, costs: list[tuple[float, Cost]], objective: StagewiseObjective
+) -> StageTerms:
+    """A stage with interactions: every variant becomes one config of a single pseudo-block."""
+    stage = problem.space.stages[s]
+    if stage.count > MAX_VARIANTS:
+        raise ProblemError(f"stage {stage.name!r} has {stage.count} variants, too many to list for interactions.")
+    values, depths, configs = [], [], []
+    for i, depth in enumerate(stage.depths):
+        shape = tuple(len(block) for block in stage.blocks[:depth])
+        index = np.indices(shape).reshape(depth, -1) if depth else np.zeros((0, 1), dtype=np.int64)
+        rows = [np.asarray(objective.tables[s][depth], dtype=np.float64).reshape(-1)]
+        for sign, cost in costs:
+            parts = [cost.values.configs[s][b][index[b]] for b in range(depth)]
+            rows.append(sign * (cost.values.depths[s][i] + sum(parts, np.zeros(index.shape[1]))))
+        values.append(np.stack(rows))
+        depths.append(np.full(index.shape[1], depth))
+        configs.append(np.pad(index, ((0, len(stage.blocks) - depth), (0, 0)), constant_values=-1).T)
+    block = np.concatenate(values, axis=1)
+    table = (np.concatenate(depths), np.concatenate(configs))
+    return StageTerms((1,), np.zeros((block.shape[0], 1)), (block,), table)
+
+
+def _snapped(terms: Terms) -> Terms:
+    """Round every number to the grid of its row, so that all sums are exact."""
+    totals = np.abs(terms.constant)
+    for stage in terms.stages:
+        totals = totals + np.abs(stage.depth).max(axis=1)
+        for block in stage.blocks:
+            totals = totals + np.abs(block).max(axis=1)
+    exponent = np.ceil(np.log2(np.maximum(totals, 1e-290))) + 1
+    step = np.exp2(exponent - 51)
+
+    def snap(array: Any) -> Array:
+        return np.asarray(np.rint(array / step[:, None]) * step[:, None])
+
+    stages = tuple(
+        StageTerms(stage.depths, snap(stage.depth), tuple(snap(b) for b in stage.blocks), stage.variants)
+        for stage in terms.stages
+    )
+    return Terms(terms.space, stages, snap(terms.constant[:, None])[:, 0], terms.bounds)
+
+
+def with_bounds(terms: Terms, bounds: Array) -> Terms:
+    """The same terms under other bounds."""
+    return Terms(terms.space, terms.stages, terms.constant, bounds)
+
+
+def row_for(limit: Limit, problem: SearchProblem) -> Row:
+    """The row of one limit."""
+    return limit_rows(problem.with_limits([limit]))[0]

@@ -1,0 +1,50 @@
+"""An independent check of whatever a solver claims, straight from the tables."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from binas.errors import SolverClaimError
+from binas.search.problem import Evaluation, SearchProblem, evaluate
+from binas.search.result import Answer, SearchResult, Status
+
+TOLERANCE = 1e-6
+
+
+def verify(problem: SearchProblem, answer: Answer, solver: str, seconds: float) -> SearchResult:
+    """Recompute objective, costs and limits of the answer; raise if any claim does not hold."""
+    _check_form(answer, solver)
+    evaluation = None if answer.architecture is None else evaluate(problem, answer.architecture)
+    if evaluation is not None:
+        _check_answer(problem, answer, evaluation, solver)
+    bound = answer.bound
+    if answer.status is Status.OPTIMAL and evaluation is not None:
+        bound = evaluation.accuracy if bound is None else max(bound, evaluation.accuracy)
+    details: dict[str, Any] = dict(answer.details)
+    return SearchResult(problem, answer.status, solver, seconds, evaluation, bound, details=details)
+
+
+def _check_form(answer: Answer, solver: str) -> None:
+    if answer.status.has_answer != (answer.architecture is not None):
+        raise SolverClaimError(f"{solver} says {answer.status} but gives {answer.architecture or 'no architecture'}.")
+
+
+def _check_answer(problem: SearchProblem, answer: Answer, evaluation: Evaluation, solver: str) -> None:
+    slack = TOLERANCE * max(1.0, abs(evaluation.accuracy))
+    if evaluation.broken:
+        broken = ", ".join(
+            f"{problem.describe_limit(limit)} (it is {evaluation.costs[limit.cost]:.9g})" for limit in evaluation.broken
+        )
+        raise SolverClaimError(f"{solver} returned {answer.architecture}, which breaks {broken}.")
+    if answer.value is not None and not math.isclose(answer.value, evaluation.accuracy, rel_tol=0, abs_tol=slack):
+        raise SolverClaimError(
+            f"{solver} claims the value {answer.value:.9g} for {answer.architecture}; it is {evaluation.accuracy:.9g}."
+        )
+    if answer.bound is not None and answer.bound < evaluation.accuracy - slack:
+        raise SolverClaimError(
+            f"{solver} claims that nothing is better than {answer.bound:.9g}, but its own answer has "
+            f"{evaluation.accuracy:.9g}."
+        )
+    if answer.status is Status.OPTIMAL and answer.bound is not None and answer.bound > evaluation.accuracy + slack:
+        raise SolverClaimError(f"{solver} says optimal with a gap of {answer.bound - evaluation.accuracy:.3g}.")

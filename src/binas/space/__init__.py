@@ -1,0 +1,43 @@
+"""Search spaces and architectures."""
+
+from binas.space.architecture import Architecture
+from binas.space.blockstrings import BlockCode, from_block_string, parse_block, parse_network, to_block_string
+from binas.space.encoding import Encoding
+from binas.space.files import (
+    builtin_names,
+    load_space,
+    save_space,
+    space_from_data,
+    space_from_yaml,
+    space_schema,
+    space_to_data,
+    space_to_yaml,
+)
+from binas.space.sampling import crossover, enumerate_all, mutate, sample, sample_many
+from binas.space.space import Config, SearchSpace, Stage
+
+__all__ = [
+    "Architecture",
+    "BlockCode",
+    "Config",
+    "Encoding",
+    "SearchSpace",
+    "Stage",
+    "builtin_names",
+    "crossover",
+    "enumerate_all",
+    "from_block_string",
+    "load_space",
+    "mutate",
+    "parse_block",
+    "parse_network",
+    "sample",
+    "sample_many",
+    "save_space",
+    "space_from_data",
+    "space_from_yaml",
+    "space_schema",
+    "space_to_data",
+    "space_to_yaml",
+    "to_block_string",
+]

@@ -1,0 +1,144 @@
+"""What each design choice costs on a device (paper section 3.4, the equation of LAT).
+
+cost = fixed + sum_s e^s_{d^s} + sum_s sum_{b <= d^s} t^s_{b, c_b}
+
+Latency, MACs, parameters, memory and energy are all costs of this form. The per-depth part e is
+optional (zero); it keeps an overhead per block exactly bilinear.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from binas.errors import TableError, UnitError, several
+from binas.files import dump_json, write_text
+from binas.space.space import SearchSpace
+from binas.tables.entries import (
+    Column,
+    ConfigEntries,
+    DepthEntries,
+    EntryReader,
+    Number,
+    Provenance,
+    SpaceReference,
+    column,
+    config_data,
+    depth_data,
+    number_data,
+    reference,
+)
+from binas.tables.reading import check_space, read_table, validate
+from binas.tables.units import Unit, parse_unit
+
+FORMAT = "binas/costs"
+NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_.-]{0,60}$"
+
+
+class CostEntry(BaseModel):
+    """One named cost."""
+
+    model_config = ConfigDict(extra="forbid")
+    unit: str = Field(description="ms, MACs, params, MiB, mJ, ... or 1 for a plain number")
+    fixed: Number = Field(description="Cost of everything that is not searched: stem, head, pooling, classifier")
+    depths: DepthEntries = Field(default={}, description="optional: stage -> depth -> additional cost")
+    configs: ConfigEntries = Field(description="stage -> one object per block: config -> cost")
+    provenance: Provenance = Provenance()
+
+
+class CostsFile(BaseModel):
+    """A binas cost table, version 1."""
+
+    model_config = ConfigDict(extra="forbid")
+    format: Literal["binas/costs"]
+    version: Literal[1]
+    space: SpaceReference | None = None
+    costs: dict[str, CostEntry] = Field(min_length=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Cost:
+    """One cost of a space: fixed part, per depth, per config, in ``unit``."""
+
+    name: str
+    unit: Unit
+    fixed: float
+    values: Column
+    fixed_stderr: float = math.nan
+    stderr: Column | None = None
+    provenance: Provenance = Provenance()
+
+
+@dataclass(frozen=True, eq=False)
+class CostTable:
+    """Named costs of one space."""
+
+    space: SearchSpace
+    costs: Mapping[str, Cost]
+
+    def __getitem__(self, name: str) -> Cost:
+        if name not in self.costs:
+            raise TableError(f"there is no cost {name!r}; the table has {', '.join(self.costs)}.")
+        return self.costs[name]
+
+    def to_data(self) -> dict[str, Any]:
+        """The JSON object of the file."""
+        costs = {name: _cost_data(self.space, cost) for name, cost in self.costs.items()}
+        return {"format": FORMAT, "version": 1, "space": reference(self.space), "costs": costs}
+
+    def save(self, path: Path) -> None:
+        """Write as ``.json`` or ``.csv``, atomically."""
+        from binas.tables.spreadsheet import costs_to_csv
+
+        is_csv = Path(path).suffix == ".csv"
+        write_text(Path(path), costs_to_csv(self) if is_csv else dump_json(self.to_data()))
+
+
+def _cost_data(space: SearchSpace, cost: Cost) -> dict[str, Any]:
+    data: dict[str, Any] = {"unit": cost.unit.name, "fixed": number_data(cost.fixed, cost.fixed_stderr)}
+    if any(row.any() for row in cost.values.depths):
+        data["depths"] = depth_data(space, cost.values, cost.stderr)
+    data["configs"] = config_data(space, cost.values, cost.stderr)
+    data["provenance"] = cost.provenance.to_data()
+    return data
+
+
+def costs_from_data(data: Any, space: SearchSpace, where: str) -> CostTable:
+    """Build from the JSON object, checking everything and reporting all problems at once."""
+    parsed = validate(CostsFile, data, where)
+    check_space(parsed.space, space, where)
+    problems: list[str] = []
+    costs = {name: _read_cost(name, entry, space, problems) for name, entry in parsed.costs.items()}
+    if problems:
+        advice = f"The table must cover the space {space.name!r} completely with finite numbers from zero up"
+        raise TableError(several(where, problems, advice + "."))
+    return CostTable(space, {name: cost for name, cost in costs.items() if cost is not None})
+
+
+def _read_cost(name: str, entry: CostEntry, space: SearchSpace, problems: list[str]) -> Cost | None:
+    reader = EntryReader(space, name, problems, allow_negative=False)
+    try:
+        unit = parse_unit(entry.unit)
+    except UnitError as error:
+        problems.append(f"{name}.unit: {error}".rstrip("."))
+        return None
+    fixed = reader.single(entry.fixed, "fixed")
+    reader.allow_negative = True  # a correction per depth may be a discount; totals are checked by the problem
+    depths = reader.depths(entry.depths, required=bool(entry.depths))
+    reader.allow_negative = False
+    configs = reader.configs(entry.configs)
+    stderr = column(depths, configs, "stderr")
+    fixed_stderr = math.nan if fixed.stderr is None else fixed.stderr
+    return Cost(name, unit, fixed.value, column(depths, configs, "value"), fixed_stderr, stderr, entry.provenance)
+
+
+def load_costs(path: Path, space: SearchSpace) -> CostTable:
+    """Read a cost table (``.json`` or ``.csv``) and check it against the space."""
+    from binas.tables.spreadsheet import costs_data_from_csv
+
+    return costs_from_data(read_table(Path(path), costs_data_from_csv), space, str(path))

@@ -1,0 +1,22 @@
+"""The published JSON Schemas of binas files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from binas.space.files import space_schema
+from binas.tables.contributions import ContributionsFile
+from binas.tables.costs import CostsFile
+
+SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
+    "space": space_schema,
+    "contributions": ContributionsFile.model_json_schema,
+    "costs": CostsFile.model_json_schema,
+}
+
+
+def schema(kind: str) -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of a space, contributions or costs file."""
+    body = SCHEMAS[kind]()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"binas/{kind}/1", **body}

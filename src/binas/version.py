@@ -1,0 +1,3 @@
+"""The version of binas, in one place."""
+
+__version__ = "0.1.0"

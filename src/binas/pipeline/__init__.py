@@ -1,0 +1,1 @@
+"""Folders on disk: examples and, with later steps, whole runs."""

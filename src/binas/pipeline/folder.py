@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from binas.errors import FileError
+from binas.files import exists
 from binas.search.problem import Limit, SearchProblem
 from binas.space.files import load_space
 from binas.space.space import SearchSpace
@@ -29,9 +30,9 @@ class Folder:
 
 
 def load(path: str | Path) -> Folder:
-    """Read ``space.yaml``, ``contributions.json|csv`` and ``costs.json|csv`` from a folder and check them together."""
+    """Read ``space.yaml``, ``contributions.json|csv`` and ``costs.json|csv`` and check them together."""
     folder = Path(path)
-    if not folder.is_dir():
+    if not exists(folder) or not folder.is_dir():
         raise FileError(f"there is no folder {folder}. `binas example paper {folder}` makes one to try.")
     space = load_space(_find(folder, "space", (".yaml", ".yml", ".json")))
     contributions = load_contributions(_find(folder, "contributions", (".json", ".csv")), space)
@@ -40,7 +41,7 @@ def load(path: str | Path) -> Folder:
 
 
 def _find(folder: Path, stem: str, endings: tuple[str, ...]) -> Path:
-    found = [folder / (stem + ending) for ending in endings if (folder / (stem + ending)).exists()]
+    found = [folder / (stem + ending) for ending in endings if exists(folder / (stem + ending))]
     if not found:
         raise FileError(f"{folder} has no {stem}{endings[0]}. See `binas schema {stem}` for its form.")
     if len(found) > 1:

@@ -1,0 +1,1 @@
+"""Drawing and pages; all numbers are computed elsewhere."""

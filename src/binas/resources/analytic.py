@@ -2,17 +2,18 @@
 
 Counted are convolutions and the classifier (MACs, parameters), biases and BatchNorm scale and shift
 (parameters only). Squeeze-excite reduces the expanded channels by its ratio, rounded to a multiple of 8 as
-in MobileNetV3.
+in MobileNetV3. MACs are per image.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 from binas.errors import SpaceError
 from binas.space.architecture import Architecture
-from binas.space.blockstrings import BlockCode, block_code, parse_block
-from binas.space.space import SearchSpace
+from binas.space.blockstrings import BlockCode, block_code, parse_repeated
+from binas.space.space import SearchSpace, Stage
 from binas.tables.costs import Cost, CostTable
 from binas.tables.entries import Column, Provenance, today
 from binas.tables.units import parse_unit
@@ -36,7 +37,9 @@ def round_channels(channels: float, divisor: int = 8) -> int:
     return rounded + divisor if rounded < 0.9 * channels else rounded
 
 
-def convolution(size: int, inputs: int, outputs: int, kernel: int, groups: int = 1, norm: bool = True) -> Work:
+def convolution(
+    size: int, inputs: int, outputs: int, kernel: int, groups: int = 1, norm: bool = True
+) -> Work:
     """A square convolution with ``size`` x ``size`` outputs, followed by BatchNorm or with a bias."""
     weights = kernel * kernel * inputs // groups * outputs
     return Work(size * size * weights, weights + (2 * outputs if norm else outputs))
@@ -67,7 +70,7 @@ def block_work(code: BlockCode, inputs: int, size: int) -> Work:
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """What arrives where: channels and size before each stage and after the last one; work of the fixed part."""
+    """What arrives where: channels and size before each stage; work of the fixed part."""
 
     stages: tuple[tuple[int, int], ...]
     fixed: Work
@@ -76,41 +79,61 @@ class Shapes:
 def shapes(space: SearchSpace) -> Shapes:
     """Follow an image through the fixed parts and stages of a space."""
     if space.channels is None or space.resolution is None or space.classes is None:
-        raise SpaceError(f"the space {space.name!r} does not say channels, resolution and classes, so work is unknown.")
+        need = "channels, resolution and classes"
+        raise SpaceError(f"the space {space.name!r} does not say {need}, so its work is unknown.")
     channels, size, fixed = space.channels, space.resolution, Work()
     for text in space.stem:
-        fixed, channels, size = _through(parse_block(text), fixed, channels, size)
+        fixed, channels, size = _through(text, fixed, channels, size)
     before = []
     for stage in space.stages:
         before.append((channels, size))
-        width, stride = int(stage.get("channels") or 0), int(stage.get("stride") or 1)
-        if not width or (0 in stage.depths and (width != channels or stride != 1)):
-            raise SpaceError(
-                f"stage {stage.name!r} must say its channels; one that may vanish must keep channels and resolution."
-            )
+        width, stride = _shape(stage)
+        if 0 in stage.depths and (width != channels or stride != 1):
+            raise SpaceError(f"stage {stage.name!r} may vanish, so it must keep channels and resolution.")
         channels, size = width, -(-size // stride)
     for text in space.head:
-        fixed, channels, size = _through(parse_block(text), fixed, channels, size)
+        fixed, channels, size = _through(text, fixed, channels, size)
     if space.features is not None:  # 1x1 convolution with bias after pooling, as in MobileNetV3
         fixed, channels = fixed + convolution(1, channels, space.features, 1, norm=False), space.features
     return Shapes(tuple(before), fixed + convolution(1, channels, space.classes, 1, norm=False))
 
 
-def _through(code: BlockCode, fixed: Work, channels: int, size: int) -> tuple[Work, int, int]:
-    return fixed + block_work(code, channels, size), code.channels, -(-size // code.stride)
+def _shape(stage: Stage) -> tuple[int, int]:
+    """Output channels and stride of a stage."""
+    width, stride = stage.get("channels"), stage.get("stride", 1)
+    if type(width) is not int or type(stride) is not int or width < 1 or stride < 1:
+        raise SpaceError(f"stage {stage.name!r} must say its channels and stride as whole numbers from 1.")
+    return width, stride
+
+
+def _through(text: str, fixed: Work, channels: int, size: int) -> tuple[Work, int, int]:
+    """What a block string of the stem or head (with its repeats) adds, and what leaves it."""
+    for code in parse_repeated(text):
+        fixed += block_work(code, channels, size)
+        channels, size = code.channels, -(-size // code.stride)
+    return fixed, channels, size
 
 
 def config_work(space: SearchSpace) -> list[list[list[Work]]]:
     """Work per stage, block and config."""
     result = []
     for stage, (inputs, size) in zip(space.stages, shapes(space).stages, strict=True):
-        blocks = []
+        blocks, (width, stride) = [], _shape(stage)
         for b, configs in enumerate(stage.blocks):
             codes = [block_code(stage, b, config) for config in configs]
+            _check_shape(codes, stage, width, stride)
             blocks.append([block_work(code, inputs, size) for code in codes])
-            inputs, size = int(stage.get("channels") or 0), -(-size // codes[0].stride)
+            inputs, size, stride = width, -(-size // stride), 1
         result.append(blocks)
     return result
+
+
+def _check_shape(codes: list[BlockCode], stage: Stage, width: int, stride: int) -> None:
+    """Work is a table only if what a block gets does not depend on the config before it."""
+    if any(code.channels != width or code.stride != stride for code in codes):
+        raise SpaceError(
+            f"a config of stage {stage.name!r} changes its channels or stride, so work is not additive."
+        )
 
 
 def architecture_work(space: SearchSpace, architecture: Architecture) -> Work:
@@ -126,9 +149,12 @@ def architecture_work(space: SearchSpace, architecture: Architecture) -> Work:
 def analytic_costs(space: SearchSpace) -> CostTable:
     """Exact ``macs`` and ``params`` of every config of a space."""
     work, fixed = config_work(space), shapes(space).fixed
-    provenance = Provenance(source="computed from the space, exact", date=today(), tool=f"binas {__version__}")
+    provenance = Provenance(
+        source="computed from the space, exact", date=today(), tool=f"binas {__version__}"
+    )
     costs = {}
     for name, unit in (("macs", "MACs"), ("params", "params")):
-        values = Column.build(space, lambda s, i: 0.0, lambda s, b, c, n=name: float(getattr(work[s][b][c], n)))  # type: ignore[misc]
-        costs[name] = Cost(name, parse_unit(unit), float(getattr(fixed, name)), values, provenance=provenance)
+        count = attrgetter(name)
+        values = Column.build(space, lambda s, i: 0.0, lambda s, b, c, n=count: float(n(work[s][b][c])))  # type: ignore[misc]
+        costs[name] = Cost(name, parse_unit(unit), float(count(fixed)), values, provenance=provenance)
     return CostTable(space, costs)

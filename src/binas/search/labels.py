@@ -8,6 +8,7 @@ the sets it was made of, and architectures are read back for many labels at once
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,8 @@ DIRECT = 3000  # candidates below this are sorted at once
 CHUNK = 1 << 21  # candidates made at a time: bounds memory to a few dozen MiB
 BINS = 4096
 THIN = 40
+BLOCK = 256
+STRONG = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +91,10 @@ def choices(stage: int, block: int, data: Array, keep: Indices | None = None) ->
 
 
 def pareto(data: Array) -> Indices:
-    """Indices of labels that no other label beats, sorted by the first cost; of equal labels the first stays."""
+    """Indices of labels that no other label beats, sorted by the first cost; of equal labels the first stays.
+
+    Complete for up to two cost rows; with more, some dominated labels may stay, which costs time only.
+    """
     if data.shape[0] == 1:
         return np.array([int(np.argmax(data[0]))])
     if data.shape[0] == 2:
@@ -132,92 +138,115 @@ def _pareto_three(data: Array) -> Indices:
 
 
 def _pareto_many(data: Array) -> Indices:
-    """Compare in blocks, best values first: a label can only be beaten by one of at least its value."""
+    """With three or more cost rows, drop most (not necessarily all) dominated labels.
+
+    Labels are compared, best values first, with the cheapest ones kept so far and within their block.
+    """
     order = np.lexsort((*data[:0:-1], -data[0]))
     costs = data[1:, order].T
-    kept = np.zeros((0, costs.shape[1]))
+    size = costs @ (1.0 / np.maximum(np.ptp(costs, axis=0), 1e-300))
+    strong = np.zeros((0, costs.shape[1] + 1))
     result: list[Indices] = []
-    for start in range(0, len(order), 256):
-        block = costs[start : start + 256]
-        alive = ~_any_below(kept, block)
-        inside = (block[:, None, :] <= block[None, :, :]).all(axis=2)  # [a, b]: a at most b in all costs
-        inside &= np.triu(np.ones(inside.shape, dtype=bool), 1)
+    for start in range(0, len(order), BLOCK):
+        block = costs[start : start + BLOCK]
+        alive = ~_below(strong[:, :-1], block).any(axis=0)
+        inside = np.triu(_below(block, block), 1)
         alive &= ~(inside & alive[:, None]).any(axis=0)
-        result.append(order[start : start + 256][alive])
-        kept = np.concatenate([kept, block[alive]])
+        result.append(order[start : start + BLOCK][alive])
+        fresh = np.column_stack([block[alive], size[start : start + BLOCK][alive]])
+        strong = np.concatenate([strong, fresh])
+        strong = strong[np.argsort(strong[:, -1], kind="stable")[:STRONG]]
     found = np.concatenate(result)
     return found[np.argsort(data[1, found], kind="stable")]
 
 
-def _any_below(kept: Array, block: Array) -> NDArray[np.bool_]:
-    beaten = np.zeros(len(block), dtype=bool)
-    for start in range(0, len(kept), 4096):
-        part = kept[start : start + 4096]
-        beaten |= (part[:, None, :] <= block[None, :, :]).all(axis=2).any(axis=0)
-    return beaten
+def _below(one: Array, two: Array) -> NDArray[np.bool_]:
+    """[a, b]: row a of ``one`` is at most row b of ``two`` in every column."""
+    result = one[:, 0, None] <= two[None, :, 0]
+    for column in range(1, one.shape[1]):
+        result &= one[:, column, None] <= two[None, :, column]
+    return np.asarray(result)
 
 
 @dataclass(frozen=True, eq=False)
 class Threshold:
-    """Least value worth keeping as a step function of the first cost: ``steps[floor((cost - start) * scale)]``."""
+    """Least value worth keeping as a step function of the first cost: ``steps[floor((cost - start) * scale)]``.
+
+    With ``multipliers`` the value compared is value - multipliers * further costs. ``strict`` thresholds
+    also drop values equal to them.
+    """
 
     start: float
     scale: float
     steps: Array
+    multipliers: Array
+    strict: bool = False
 
-    def at(self, cost: Array) -> Array:
-        """Threshold at each cost."""
-        bins = ((cost - self.start) * self.scale).astype(np.int32)
-        return self.steps[np.clip(bins, 0, len(self.steps) - 1, out=bins)]
+    def passes(self, data: Sequence[Array]) -> NDArray[np.bool_]:
+        """Which labels (rows: value, first cost, further costs) reach the threshold."""
+        bins = ((data[1] - self.start) * self.scale).astype(np.int32)
+        floor = self.steps[np.clip(bins, 0, len(self.steps) - 1, out=bins)]
+        value = data[0]
+        for multiplier, row in zip(self.multipliers.tolist(), data[2:], strict=True):
+            value = value - multiplier * row
+        return np.asarray(value > floor if self.strict else value >= floor)
 
 
-def merge(left: Labels, right: Labels, caps: Array, need: Threshold | None = None) -> Labels:
+def merge(
+    left: Labels, right: Labels, caps: Array, needs: Sequence[Threshold] = (), rows: int | None = None
+) -> Labels:
     """All sums of a left and a right label within ``caps`` (per cost row), pruned to the non-dominated.
 
-    ``need`` may give, per first cost, the least value that can still matter; candidates strictly below
-    it are dropped before anything is sorted.
+    ``needs`` say, per first cost, the least value that can still matter; candidates below one of them
+    are dropped before anything is sorted. ``rows`` limits dominance to that many cost rows, which is right
+    when nothing will be added to the result any more.
     """
     if len(left) < len(right):
         left, right = right, left
     if len(right) == 0:
         return Labels(left.data[:, :0], Merge(left, right, np.zeros(0, np.intp), np.zeros(0, np.intp)))
     total = len(left) * len(right)
-    thresholds = [] if need is None else [(need, False)]
+    thresholds = list(needs)
     if total > DIRECT and left.data.shape[0] == 2:
-        thresholds.append((_own_threshold(left.data, right.data), True))
-    rows = max(1, CHUNK // len(right))
+        thresholds.append(_own_threshold(left.data, right.data))
+    height = max(1, CHUNK // len(right))
     parts = [
-        _candidates(left.data[:, start : start + rows], right.data, caps, thresholds, start)
-        for start in range(0, len(left), rows)
+        _candidates(left.data[:, start : start + height], right.data, caps, thresholds, start)
+        for start in range(0, len(left), height)
     ]
     data = parts[0][0] if len(parts) == 1 else np.concatenate([part[0] for part in parts], axis=1)
     flat = parts[0][1] if len(parts) == 1 else np.concatenate([part[1] for part in parts])
-    keep = pareto(data) if data.shape[1] else np.zeros(0, np.intp)
+    judged = data if rows is None else data[: 1 + rows]
+    keep = pareto(judged) if data.shape[1] else np.zeros(0, np.intp)
     i, j = np.divmod(flat[keep], len(right))
     return Labels(data[:, keep], Merge(left, right, i, j))
 
 
 def _candidates(
-    left: Array, right: Array, caps: Array, thresholds: list[tuple[Threshold, bool]], start: int
+    left: Array, right: Array, caps: Array, thresholds: list[Threshold], start: int
 ) -> tuple[Array, Indices]:
     """Sums that pass caps and thresholds, with their flat index (left index * number of right labels + right)."""
     sums = [np.add.outer(a, b).ravel() for a, b in zip(left, right, strict=True)]
-    keep: Indices | None = None
-    for row, cap in zip(sums[1:], caps, strict=True):
-        if row.size and cap < np.inf:
-            keep = _and(keep, row <= cap)
-    for threshold, strict in thresholds:
-        floor = threshold.at(sums[1])
-        keep = _and(keep, sums[0] > floor if strict else sums[0] >= floor)
+    index: Indices | None = None
+    if left.shape[1] * right.shape[1] == 0:
+        return np.zeros((len(sums), 0)), np.zeros(0, np.intp)
+    for row, cap in enumerate(caps.tolist(), 1):
+        if cap < np.inf:
+            sums, index = _select(sums, index, sums[row] <= cap)
+    for threshold in thresholds:
+        sums, index = _select(sums, index, threshold.passes(sums))
     offset = start * right.shape[1]
-    if keep is None:
-        return np.stack(sums), np.arange(offset, offset + sums[0].size)
-    index = np.flatnonzero(keep)
-    return np.stack([row[index] for row in sums]), index + offset
+    if index is None:
+        index = np.arange(sums[0].size)
+    return np.stack(sums), index + offset
 
 
-def _and(keep: NDArray[np.bool_] | None, more: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    return more if keep is None else np.logical_and(keep, more, out=keep)
+def _select(rows: list[Array], index: Indices | None, keep: NDArray[np.bool_]) -> tuple[list[Array], Indices | None]:
+    """Rows and flat index where ``keep``; each filter looks only at what the one before left."""
+    inside = np.flatnonzero(keep)
+    if len(inside) == len(keep):
+        return rows, index
+    return [row[inside] for row in rows], inside if index is None else index[inside]
 
 
 def _own_threshold(left: Array, right: Array) -> Threshold:
@@ -225,8 +254,8 @@ def _own_threshold(left: Array, right: Array) -> Threshold:
 
     The sums tried are a thinned left with all of right and a thinned right with all of left.
     """
-    low = left[1, 0] + right[1, 0]
-    high = left[1, -1] + right[1, -1]
+    low = left[1].min() + right[1].min()
+    high = left[1].max() + right[1].max()
     scale = (BINS - 1) / (high - low) if high > low else 0.0
     steps = np.full(BINS + 1, -np.inf)
     for one, two in ((_thinned(left), right), (left, _thinned(right))):
@@ -234,7 +263,7 @@ def _own_threshold(left: Array, right: Array) -> Threshold:
         value = np.add.outer(one[0], two[0]).ravel()
         bins = ((cost - low) * scale).astype(np.int32)
         np.maximum.at(steps[1:], bins, value)  # shifted by one bin: counts only for strictly lower bins
-    return Threshold(low, scale, np.maximum.accumulate(steps))
+    return Threshold(low, scale, np.maximum.accumulate(steps), np.zeros(0), strict=True)
 
 
 def _thinned(data: Array) -> Array:

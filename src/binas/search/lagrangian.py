@@ -16,7 +16,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.search.labels import Labels, choices, decode, merge, nothing, unite
+from binas.search.labels import Labels, Merge, choices, decode, merge, nothing, unite
+from binas.search.matrices import structure
 from binas.search.terms import Terms
 from binas.space.architecture import Architecture
 
@@ -74,8 +75,49 @@ class Padded:
         return np.asarray(np.arange(self.blocks.shape[2]) < self.depth_values[:, :, None])
 
     @cached_property
-    def _places(self) -> tuple[Ints, Ints]:
-        return np.arange(self.blocks.shape[1])[:, None], np.arange(self.blocks.shape[2])[None, :]
+    def weights(self) -> Array:
+        """``active`` as numbers, for matrix products."""
+        return self.active.astype(np.float64)
+
+    @cached_property
+    def flat_blocks(self) -> Array:
+        """``blocks`` as (1+m, S*B*C)."""
+        return self.blocks.reshape(self.blocks.shape[0], -1)
+
+    @cached_property
+    def first(self) -> Ints:
+        """Index of the first config of each (stage, block) in ``flat_blocks``."""
+        _, stages, blocks, configs = self.blocks.shape
+        return np.arange(0, stages * blocks * configs, configs).reshape(stages, blocks)
+
+    @cached_property
+    def stage_range(self) -> Ints:
+        """0..S-1."""
+        return np.arange(self.blocks.shape[1])
+
+    @cached_property
+    def padding(self) -> tuple[Array, Array]:
+        """Zero for real configs and depths, -inf for padding."""
+        return np.where(np.isneginf(self.blocks[0]), -np.inf, 0.0), np.where(np.isneginf(self.depths[0]), -np.inf, 0.0)
+
+    @cached_property
+    def absent(self) -> NDArray[np.bool_] | None:
+        """Blocks that a stage does not have, or None if every stage has all."""
+        absent = np.isneginf(self.blocks[0]).all(axis=2)
+        return absent if absent.any() else None
+
+    def stage_scores(self, multipliers: Array, value_weight: float = 1.0) -> tuple[Array, Array, Array]:
+        """Lagrangian value of each config (S, B, C), the best of each block (S, B), of each depth (S, P)."""
+        base = (self.blocks[0], self.depths[0]) if value_weight else self.padding
+        score, depth = base[0], base[1]
+        for row, multiplier in enumerate(multipliers.tolist(), 1):
+            if multiplier:
+                score = score - multiplier * self.blocks[row]
+                depth = depth - multiplier * self.depths[row]
+        best = score.max(axis=2)
+        if self.absent is not None:
+            best[self.absent] = 0.0
+        return score, best, depth + (self.weights @ best[:, :, None])[:, :, 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,40 +132,19 @@ class Relaxed:
 
 
 def best_for(padded: Padded, multipliers: Array, value_weight: float = 1.0) -> Relaxed:
-    """Maximise value_weight * value - multipliers * costs, choice by choice."""
-    weights = np.concatenate([[value_weight], -multipliers])
-    score = _weighted(padded.blocks, weights, value_weight)
-    configs = score.argmax(axis=2)
-    best = score.max(axis=2)
-    best[np.isneginf(best)] = 0.0  # blocks a stage does not have
-    stage = _weighted(padded.depths, weights, value_weight) + np.einsum("spb,sb->sp", padded.active, best)
-    depth = stage.argmax(axis=1)
+    """Maximise value_weight * value - multipliers * costs, choice by choice (value_weight is 0 or 1)."""
+    score, _, stage = padded.stage_scores(multipliers, value_weight)
+    depth, configs = stage.argmax(axis=1), score.argmax(axis=2)
     totals = totals_of(padded, depth, configs)
     bound = float(stage.max(axis=1).sum() + multipliers @ padded.budget) if value_weight else float("nan")
     return Relaxed(multipliers, depth, configs, totals, bound)
 
 
-def _weighted(array: Array, weights: Array, value_weight: float) -> Array:
-    """Weighted sum of the rows; with no weight on the value only its padding counts."""
-    if value_weight == 0.0:
-        result = np.where(np.isneginf(array[0]), -np.inf, 0.0)
-    elif value_weight == 1.0:
-        result = array[0].copy()
-    else:
-        result = array[0] * value_weight
-    for weight, row in zip(weights[1:].tolist(), array[1:], strict=True):
-        if weight:
-            result += weight * row
-    return np.asarray(result)
-
-
 def totals_of(padded: Padded, depth: Ints, configs: Ints) -> Array:
     """Value and costs (without the constant) of an architecture given by indices."""
-    stages, blocks = padded._places
-    picked = padded.blocks[:, stages, blocks, configs]
-    active = padded.active[stages[:, 0], depth]
-    total = np.where(active, picked, 0.0).sum(axis=(1, 2)) + padded.depths[:, stages[:, 0], depth].sum(axis=1)
-    return np.asarray(total)
+    active = padded.active[padded.stage_range, depth]
+    chosen = padded.flat_blocks[:, (padded.first + configs)[active]]
+    return np.asarray(chosen.sum(axis=1) + padded.depths[:, padded.stage_range, depth].sum(axis=1))
 
 
 def cheapest(padded: Padded, row: int) -> Relaxed:
@@ -141,21 +162,51 @@ class Dual:
     incumbent: Relaxed | None
 
 
-def solve_dual(padded: Padded, sweeps: int = 3) -> Dual:
-    """Multipliers that make the bound small: exact for one row, coordinate descent for several."""
+def solve_dual(padded: Padded, sweeps: int = 2) -> Dual:
+    """Multipliers that make the bound small: exact for one row; for several, those of the linear relaxation."""
     rows = padded.terms.rows
     best = best_for(padded, np.zeros(rows))
     incumbent = best if (best.totals[1:] <= padded.budget).all() else None
     if incumbent is not None or rows == 0:
         return Dual(best, incumbent)
+    if rows > 1 and all(stage.variants is None for stage in padded.terms.stages):
+        best = best_for(padded, relaxation_multipliers(padded.terms))
     for _ in range(1 if rows == 1 else sweeps):
         before = best.bound
         for row in range(rows):
-            best, found = _line_search(padded, best, row)
+            moved, found = _line_search(padded, best, row)
+            best = moved if moved.bound < best.bound else best
             incumbent = _better(padded, incumbent, found)
         if best.bound >= before - 1e-9 * max(1.0, abs(before)):
             break
     return Dual(best, incumbent)
+
+
+def relaxation_multipliers(terms: Terms) -> Array:
+    """Dual prices of the cost rows in the linear relaxation of the tight form (by HiGHS); zeros if it has none."""
+    import highspy
+
+    equality, right = structure(terms.space)
+    data = np.concatenate([*(b for stage in terms.stages for b in stage.blocks), *(s.depth for s in terms.stages)], axis=1)
+    scales = np.maximum(np.abs(data).max(axis=1), 1e-300)
+    budget = (terms.bounds - terms.constant[1:]) / scales[1:]
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("threads", 1)
+    highs.addVars(data.shape[1], np.zeros(data.shape[1]), np.ones(data.shape[1]))
+    highs.changeColsCost(data.shape[1], np.arange(data.shape[1], dtype=np.int32), -data[0] / scales[0])
+    highs.addRows(
+        len(right), right, right, equality.nnz, equality.indptr[:-1].astype(np.int32),
+        equality.indices.astype(np.int32), equality.data,
+    )  # fmt: skip
+    columns = np.arange(data.shape[1], dtype=np.int32)
+    for row, scale, bound in zip(data[1:], scales[1:], budget, strict=True):
+        highs.addRow(-highspy.kHighsInf, float(bound), len(columns), columns, row / scale)
+    highs.run()
+    duals = np.array(highs.getSolution().row_dual[len(right) :])
+    if len(duals) != terms.rows or not np.isfinite(duals).all():
+        return np.zeros(terms.rows)
+    return np.asarray(np.maximum(0.0, -duals) * scales[0] / scales[1:])
 
 
 def _better(padded: Padded, one: Relaxed | None, two: Relaxed | None) -> Relaxed | None:
@@ -173,9 +224,11 @@ def _line_search(padded: Padded, start: Relaxed, row: int) -> tuple[Relaxed, Rel
         multipliers[row] = multiplier
         return best_for(padded, multipliers)
 
+    others = start.multipliers.copy()
+    others[row] = 0.0
+
     def line(x: Relaxed) -> float:  # value of x in the Lagrangian without this row
-        others = np.delete(start.multipliers, row) @ np.delete(x.totals[1:], row)
-        return float(x.totals[0] - others)
+        return float(x.totals[0] - others @ x.totals[1:])
 
     over = at(0.0)
     if over.totals[1 + row] <= padded.budget[row]:
@@ -202,22 +255,22 @@ def _line_search(padded: Padded, start: Relaxed, row: int) -> tuple[Relaxed, Rel
 
 def improve(padded: Padded, start: Relaxed) -> Relaxed:
     """Greedy single changes of configs that raise the value within all budgets."""
-    stages, blocks = padded._places
-    depth, configs, totals = start.depth, start.configs.copy(), start.totals
-    active = padded.active[stages[:, 0], depth]
-    usable = active[:, :, None] & ~np.isneginf(padded.blocks[0])
-    values = np.where(usable, padded.blocks[0], -np.inf)
+    depth, configs, totals = start.depth, start.configs.copy(), start.totals.copy()
+    active = padded.active[padded.stage_range, depth]
+    blocks = padded.blocks[:, active]  # (1+m, active blocks, C)
+    picked, rows = configs[active], np.arange(blocks.shape[1])
+    current = blocks[:, rows, picked]
     for _ in range(200):
-        current = padded.blocks[:, stages, blocks, configs]
-        gain = values - np.where(active, current[0], 0.0)[:, :, None]
-        for row, (cost, left) in enumerate(zip(padded.blocks[1:], padded.budget - totals[1:], strict=True), 1):
-            gain[cost - current[row][:, :, None] > left] = -np.inf
-        place = int(gain.argmax())
-        if gain.flat[place] <= 0:
+        change = blocks - current[:, :, None]
+        gain = np.where((change[1:] <= (padded.budget - totals[1:])[:, None, None]).all(axis=0), change[0], -np.inf)
+        place = int(gain.argmax()) if gain.size else 0
+        if not gain.size or gain.flat[place] <= 0:
             break
-        s, b, c = np.unravel_index(place, gain.shape)
-        configs[s, b] = c
-        totals = totals_of(padded, depth, configs)
+        b, c = divmod(place, gain.shape[1])
+        picked[b] = c
+        current[:, b] = blocks[:, b, c]
+        totals += change[:, b, c]
+    configs[active] = picked
     return Relaxed(start.multipliers, depth, configs, totals, start.bound)
 
 
@@ -232,15 +285,10 @@ class Reduced:
     @classmethod
     def at(cls, padded: Padded, multipliers: Array) -> Reduced:
         """Reduced cost = best Lagrangian value of the stage minus its best with the choice forced."""
-        weights = np.concatenate([[1.0], -multipliers])
-        score = _weighted(padded.blocks, weights, 1.0)
-        best = score.max(axis=2)
-        filled = np.where(np.isneginf(best), 0.0, best)
-        stage = _weighted(padded.depths, weights, 1.0) + np.einsum("spb,sb->sp", padded.active, filled)
+        score, best, stage = padded.stage_scores(multipliers)
         depths = stage.max(axis=1, keepdims=True) - stage
-        own = filled[:, :, None] - score  # loss inside the block
         using = np.where(padded.active, depths[:, :, None], np.inf).min(axis=1)  # least loss of a depth with b
-        return cls(own + using[:, :, None], depths, filled)
+        return cls(best[:, :, None] - score + using[:, :, None], depths, best)
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,10 +355,12 @@ def indices_of(padded: Padded, relaxed: Relaxed) -> tuple[Ints, Ints]:
 def _fold_reduced(padded: Padded, at: Relaxed, gap: float, most: int) -> tuple[Labels, int]:
     """Fold only choices whose reduced cost stays within the gap, keeping non-dominated labels."""
     terms, reduced = padded.terms, Reduced.at(padded, at.multipliers)
-    stages = [_stage_labels(padded, reduced, at.multipliers, s, gap, prune=True) for s in range(len(terms.stages))]
+    stages = [
+        stage_labels(padded, reduced, at.multipliers, s, gap, True, most) for s in range(len(terms.stages))
+    ]
     lows = np.array([stage.data[1:].min(axis=1, initial=np.inf) for stage in stages]).reshape(len(stages), -1)
     after = np.vstack([np.cumsum(lows[::-1], axis=0)[::-1][1:], np.zeros(terms.rows)])
-    best = [_lagrangian(stage.data, at.multipliers).max(initial=-np.inf) for stage in stages]
+    best = [lagrangian_values(stage.data, at.multipliers).max(initial=-np.inf) for stage in stages]
     total, count, reached = nothing(terms.rows), 0, 0.0
     for k in range(len(stages)):
         if len(total) * len(stages[k]) > most:
@@ -318,48 +368,55 @@ def _fold_reduced(padded: Padded, at: Relaxed, gap: float, most: int) -> tuple[L
         count += len(total) * len(stages[k])
         total = merge(total, stages[k], padded.budget - after[k])
         reached += best[k]
-        keep = np.flatnonzero(_lagrangian(total.data, at.multipliers) >= reached - gap)
-        total = total if len(keep) == len(total) else total.take(keep)
+        total = above(total, at.multipliers, reached - gap)
     return total, count
 
 
-def _lagrangian(data: Array, multipliers: Array) -> Array:
+def lagrangian_values(data: Array, multipliers: Array) -> Array:
     return np.asarray(data[0] - multipliers @ data[1:])
 
 
-def _stage_labels(
-    padded: Padded, reduced: Reduced, multipliers: Array, s: int, gap: float, prune: bool
+def stage_labels(
+    padded: Padded, reduced: Reduced, multipliers: Array, s: int, gap: float, prune: bool, most: int
 ) -> Labels:
     """Variants of a stage whose reduced cost is within the gap, over all depths that are."""
     stage = padded.terms.stages[s]
-    loss = reduced.depths[s, : len(stage.depths)]
+    loss = reduced.depths[s].tolist()
     wanted = {d: p for p, d in enumerate(stage.depths) if loss[p] <= gap}
     parts: list[Labels] = []
-    depths: list[int] = []
     prefix, reached = nothing(padded.terms.rows), 0.0
-    caps = np.full(padded.terms.rows, np.inf)
+    near = reduced.configs[s] <= gap
     for b in range(-1, max(wanted)):
         if b >= 0:
-            least = min(float(loss[p]) for d, p in wanted.items() if d > b)
-            keep = np.flatnonzero(reduced.configs[s, b, : stage.blocks[b].shape[1]] <= gap)
-            block = choices(s, b, stage.blocks[b], keep)
-            prefix = merge(prefix, block, caps) if prune else cross(prefix, block)
+            block = choices(s, b, stage.blocks[b], np.flatnonzero(near[b, : stage.blocks[b].shape[1]]))
+            least = min(loss[p] for d, p in wanted.items() if d > b)
             reached += float(reduced.block_best[s, b])
-            inside = np.flatnonzero(_lagrangian(prefix.data, multipliers) >= reached - gap + least)
-            prefix = prefix if len(inside) == len(prefix) else prefix.take(inside)
+            prefix = _extended(prefix, block, multipliers, reached - gap + least, prune, most)
         if b + 1 in wanted:
             p = wanted[b + 1]
-            part = Labels(prefix.data + stage.depth[:, p : p + 1], prefix.source)
-            inside = np.flatnonzero(_lagrangian(prefix.data, multipliers) >= reached - gap + loss[p])
-            parts.append(part.take(inside))
-            depths.append(b + 1)
-    return unite(s, tuple(depths), parts, prune)
+            part = above(prefix, multipliers, reached - gap + loss[p])
+            parts.append(Labels(part.data + stage.depth[:, p : p + 1], part.source))
+    return unite(s, tuple(wanted), parts, prune)
+
+
+def _extended(prefix: Labels, block: Labels, multipliers: Array, floor: float, prune: bool, most: int) -> Labels:
+    """Add one block to every label, keeping those whose Lagrangian value reaches the floor."""
+    if len(prefix) * len(block) > most:
+        raise TooManyError
+    if len(block) == 1 or not prune:
+        return above(cross(prefix, block), multipliers, floor)
+    return above(merge(prefix, block, np.full(len(multipliers), np.inf)), multipliers, floor)
+
+
+def above(labels: Labels, multipliers: Array, floor: float) -> Labels:
+    if len(labels) == 1:
+        return labels
+    keep = np.flatnonzero(lagrangian_values(labels.data, multipliers) >= floor)
+    return labels if len(keep) == len(labels) else labels.take(keep)
 
 
 def cross(left: Labels, right: Labels, caps: Array | None = None) -> Labels:
     """All sums of two label sets without dropping any that is dominated."""
-    from binas.search.labels import Merge
-
     data = (left.data[:, :, None] + right.data[:, None, :]).reshape(left.data.shape[0], -1)
     i, j = np.divmod(np.arange(data.shape[1]), max(len(right), 1))
     if caps is not None:

@@ -142,8 +142,10 @@ def _snapped(terms: Terms) -> Terms:
     exponent = np.ceil(np.log2(np.maximum(totals, 1e-290))) + 1
     step = np.exp2(exponent - 51)
 
+    scale, column = 1.0 / step[:, None], step[:, None]  # powers of two: multiplying by them is exact
+
     def snap(array: Any) -> Array:
-        return np.asarray(np.rint(array / step[:, None]) * step[:, None])
+        return np.asarray(np.rint(array * scale) * column)
 
     stages = tuple(
         StageTerms(stage.depths, snap(stage.depth), tuple(snap(b) for b in stage.blocks), stage.variants)

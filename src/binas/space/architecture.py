@@ -46,7 +46,8 @@ class Architecture:
         """Read the compact string; whether it belongs to a space is checked by the space."""
         text = text.strip()
         if not text or len(text) > MAX_TEXT:
-            raise ArchitectureError("an architecture string is empty or too long; write e.g. e3k5-e3k3se_e4k5-e4k3.")
+            example = "e3k5-e3k3se_e4k5-e4k3"
+            raise ArchitectureError(f"an architecture string is empty or too long; write e.g. {example}.")
         return cls(tuple(_parse_stage(stage, i, text) for i, stage in enumerate(text.split("_"), 1)))
 
     def to_json(self) -> dict[str, Any]:
@@ -77,7 +78,8 @@ def _parse_stage(text: str, number: int, whole: str) -> tuple[str, ...]:
     for name in names:
         if not CONFIG_NAME.fullmatch(name) or name == EMPTY_STAGE:
             raise ArchitectureError(
-                f"stage {number} of the architecture string {whole[:80]!r} has the block {name[:40]!r}, which is not a "
-                "config name. Join blocks with '-', stages with '_', and write '0' for a stage of depth zero."
+                f"stage {number} of the architecture string {whole[:80]!r} has the block {name[:40]!r}, "
+                "which is not a config name. Join blocks with '-', stages with '_', and write '0' for a "
+                "stage of depth zero."
             )
     return names

@@ -15,21 +15,27 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from binas.errors import ArchitectureError, FileError, SpaceError
 from binas.files import parse_json
 from binas.space.architecture import Architecture
-from binas.space.space import Config, SearchSpace, Stage
+from binas.space.space import Config, OptionValue, SearchSpace, Stage
 
 KINDS = ("ir", "ds", "dsa", "cn", "er")
 ACTIVATIONS = ("re", "r6", "hs", "sw")
 DEFAULT_ACTIVATION = "hs"
 MAX_TEXT = 100_000
-_FIELD = re.compile(r"(se|r|k|s|e|c)(\d+(?:\.\d+)?)")
+MAX_NUMBER = 1_000_000
+MAX_REPEATS = 100
+_FIELD = re.compile(r"(se|r|k|s|e|c)([0-9]{1,20}(?:\.[0-9]{1,400})?)")
+
+Blocks = tuple["BlockCode", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BlockCode:
-    """One block string, parsed. ``channels`` are output channels; ``se`` is a ratio of the expanded channels."""
+    """One block string, parsed: ``channels`` are output channels, ``se`` a ratio of the expanded channels."""
 
     kind: str
     kernel: int
@@ -43,40 +49,48 @@ class BlockCode:
 
     def __str__(self) -> str:
         parts = [self.kind, f"r{self.repeats}", f"k{self.kernel}", f"s{self.stride}"]
-        if self.kind != "cn":
-            parts.append(f"e{self.expansion:g}")
+        if self.kind != "cn" or self.expansion != 1.0:
+            parts.append(f"e{_plain(self.expansion)}")
         parts.append(f"c{self.channels}")
         if self.activation != DEFAULT_ACTIVATION:
             parts.append(f"n{self.activation}")
         if self.se:
-            parts.append(f"se{self.se:g}")
+            parts.append(f"se{_plain(self.se)}")
         if not self.skip:
             parts.append("noskip")
         return "_".join(parts)
 
 
+def _plain(number: float) -> str:
+    """Shortest text without an exponent that reads back as the same number."""
+    return np.format_float_positional(number, trim="-")
+
+
 def parse_block(text: str) -> BlockCode:
     """Read one block string; unknown codes are errors, never ignored."""
     kind, *fields = text.split("_")
+    shown = repr(text[:80])
     if kind not in KINDS:
-        raise ArchitectureError(f"block string {text[:80]!r} starts with {kind!r}; known are {', '.join(KINDS)}.")
+        raise ArchitectureError(
+            f"block string {shown} starts with {kind[:40]!r}; known are {', '.join(KINDS)}."
+        )
     values: dict[str, Any] = {"kind": kind}
     for item in fields:
-        key, value = _parse_field(item, text)
+        key, value = _parse_field(item, shown)
         if key in values:
-            raise ArchitectureError(f"block string {text[:80]!r} gives {key} twice.")
+            raise ArchitectureError(f"block string {shown} gives {key} twice.")
         values[key] = value
     values.setdefault("stride", 1)
     missing = [key for key in ("kernel", "channels") if key not in values]
     if missing:
-        raise ArchitectureError(f"block string {text[:80]!r} does not say {' and '.join(missing)} (k3, c24).")
+        raise ArchitectureError(f"block string {shown} does not say {' and '.join(missing)} (k3, c24).")
     return BlockCode(**values)
 
 
 _FIELDS = {"r": "repeats", "k": "kernel", "s": "stride", "e": "expansion", "c": "channels", "se": "se"}
 
 
-def _parse_field(item: str, text: str) -> tuple[str, Any]:
+def _parse_field(item: str, shown: str) -> tuple[str, Any]:
     if item == "noskip":
         return "skip", False
     if item[:1] == "n" and item[1:] in ACTIVATIONS:
@@ -84,18 +98,28 @@ def _parse_field(item: str, text: str) -> tuple[str, Any]:
     match = _FIELD.fullmatch(item)
     if match is None:
         raise ArchitectureError(
-            f"block string {text[:80]!r} has the unknown part {item[:40]!r}; known are r, k, s, e, c, se with a number, "
-            "n with re, r6, hs or sw, and noskip."
+            f"block string {shown} has the unknown part {item[:40]!r}; known are r, k, s, e, c, se with a "
+            "number, n with re, r6, hs or sw, and noskip."
         )
     key, number = match.groups()
+    return _FIELDS[key], _parse_number(key, number, shown)
+
+
+def _parse_number(key: str, text: str, shown: str) -> float | int:
+    value = float(text)
+    largest = MAX_REPEATS if key == "r" else MAX_NUMBER
+    if value > largest or (value == 0 and key != "se"):
+        raise ArchitectureError(
+            f"block string {shown}: {key} must be above 0 and at most {largest}, got {text}."
+        )
     if key in ("e", "se"):
-        return _FIELDS[key], float(number)
-    if "." in number or int(number) < 1:
-        raise ArchitectureError(f"block string {text[:80]!r}: {key} must be a whole number from 1, got {number}.")
-    return _FIELDS[key], int(number)
+        return value
+    if "." in text:
+        raise ArchitectureError(f"block string {shown}: {key} must be a whole number, got {text}.")
+    return int(text)
 
 
-def parse_network(text: str) -> tuple[tuple[BlockCode, ...], ...]:
+def parse_network(text: str) -> tuple[Blocks, ...]:
     """Read a whole network: a Python-style list of lists of block strings. Repeats are unrolled."""
     if len(text) > MAX_TEXT:
         raise ArchitectureError("the network string is too long.")
@@ -106,15 +130,17 @@ def parse_network(text: str) -> tuple[tuple[BlockCode, ...], ...]:
     nested = isinstance(data, list) and all(isinstance(stage, list) for stage in data)
     if not nested or not all(isinstance(block, str) for stage in data for block in stage):
         raise ArchitectureError("the network string is not a list of lists of block strings.")
-    return tuple(tuple(code for block in stage for code in _unroll(parse_block(block))) for stage in data)
+    return tuple(tuple(code for block in stage for code in parse_repeated(block)) for stage in data)
 
 
-def _unroll(code: BlockCode) -> list[BlockCode]:
+def parse_repeated(text: str) -> Blocks:
+    """The blocks of one block string: ``r3`` stands for three, of which only the first has the stride."""
+    code = parse_block(text)
     first = replace(code, repeats=1)
-    return [first, *[replace(first, stride=1)] * (code.repeats - 1)]
+    return (first, *(replace(first, stride=1) for _ in range(code.repeats - 1)))
 
 
-def format_network(stages: tuple[tuple[BlockCode, ...], ...]) -> str:
+def format_network(stages: tuple[Blocks, ...]) -> str:
     """Write a network as published: ``[['ds_...'], ['ir_...', 'ir_...'], ...]``."""
     return "[" + ", ".join("[" + ", ".join(f"'{code}'" for code in stage) + "]" for stage in stages) + "]"
 
@@ -122,76 +148,152 @@ def format_network(stages: tuple[tuple[BlockCode, ...], ...]) -> str:
 def block_code(stage: Stage, block: int, config: Config) -> BlockCode:
     """The block string of a config in 0-based ``block`` of ``stage``; needs MBConv options."""
     options = stage.block_options(block, config)
+    where = f"config {config.name!r} of stage {stage.name!r}"
     if options.get("family", "mbconv") != "mbconv" or options.get("channels") is None or options.get("op"):
         raise SpaceError(
-            f"config {config.name!r} of stage {stage.name!r} has no block string: it needs family mbconv and the "
-            "keys channels, stride, kernel and expansion."
+            f"{where} has no block string: it needs family mbconv and the keys channels, stride, kernel and "
+            "expansion."
         )
-    ratio = float(options.get("se_ratio", 0.25)) if options.get("se") else 0.0
+    activation = options.get("activation", DEFAULT_ACTIVATION)
+    if activation not in ACTIVATIONS:
+        known = ", ".join(ACTIVATIONS)
+        raise SpaceError(f"{where} has the activation {activation!r}; block strings know {known}.")
     return BlockCode(
         kind="ir",
-        kernel=int(options.get("kernel", 3)),
-        stride=int(options.get("stride", 1)),
-        channels=int(options["channels"]),
-        expansion=float(options.get("expansion", 1)),
-        se=ratio,
-        activation=str(options.get("activation", DEFAULT_ACTIVATION)),
+        kernel=_whole(options.get("kernel", 3), "kernel", where),
+        stride=_whole(options.get("stride", 1), "stride", where),
+        channels=_whole(options["channels"], "channels", where),
+        expansion=_positive(options.get("expansion", 1), "expansion", where),
+        se=_se_ratio(options, where),
+        activation=str(activation),
     )
 
 
-def to_blocks(space: SearchSpace, architecture: Architecture) -> tuple[tuple[BlockCode, ...], ...]:
+def _se_ratio(options: dict[str, OptionValue], where: str) -> float:
+    """``se: on`` takes ``se_ratio`` (a quarter where it is not given); ``se: 0.5`` is a ratio itself."""
+    se = options.get("se")
+    if not se:
+        return 0.0
+    return _positive(options.get("se_ratio", 0.25) if se is True else se, "se", where)
+
+
+def _whole(value: OptionValue, key: str, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_NUMBER:
+        raise SpaceError(f"{where}: {key} must be a whole number from 1 to {MAX_NUMBER}, got {value!r}.")
+    return value
+
+
+def _positive(value: OptionValue, key: str, where: str) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= MAX_NUMBER:
+        raise SpaceError(f"{where}: {key} must be a number above 0 and at most {MAX_NUMBER}, got {value!r}.")
+    return float(value)
+
+
+def _fixed(codes: tuple[str, ...]) -> list[Blocks]:
+    return [parse_repeated(code) for code in codes]
+
+
+def to_blocks(space: SearchSpace, architecture: Architecture) -> tuple[Blocks, ...]:
     """All stages of a network: stem blocks after the first convolution, searched stages, head blocks."""
+    return tuple(stage for stage in _all_blocks(space, architecture) if stage)
+
+
+def _all_blocks(space: SearchSpace, architecture: Architecture) -> tuple[Blocks, ...]:
+    """The stages of :func:`to_blocks`, with an empty one for each stage of depth zero."""
     space.check(architecture)
-    searched = tuple(
-        tuple(
-            block_code(stage, b, stage.blocks[b][space.config_index(s, b, name)]) for b, name in enumerate(names)
-        )
-        for s, (stage, names) in enumerate(zip(space.stages, architecture.stages, strict=True))
-    )
-    before = tuple((parse_block(code),) for code in space.stem[1:])
-    after = tuple((parse_block(code),) for code in space.head)
-    return before + tuple(stage for stage in searched if stage) + after
+    searched = []
+    for s, (stage, names) in enumerate(zip(space.stages, architecture.stages, strict=True)):
+        chosen = [stage.blocks[b][space.config_index(s, b, name)] for b, name in enumerate(names)]
+        searched.append(tuple(block_code(stage, b, config) for b, config in enumerate(chosen)))
+    return (*_fixed(space.stem[1:]), *searched, *_fixed(space.head))
 
 
 def to_block_string(space: SearchSpace, architecture: Architecture) -> str:
-    """The architecture as a timm-style network string."""
-    return format_network(to_blocks(space, architecture))
+    """The architecture as a timm-style network string that :func:`from_block_string` reads back.
+
+    A stage of depth zero is left out; where that could be read as another architecture it is written
+    ``[]``. Configs that differ only in options that block strings do not know are refused.
+    """
+    for stages in (to_blocks(space, architecture), _all_blocks(space, architecture)):
+        text = format_network(stages)
+        if _read_or_none(space, text) == architecture:
+            return text
+    raise ArchitectureError(
+        f"{architecture} has no block string of its own: two configs of a block give the same one, or it is "
+        "too long. Use the compact string or JSON."
+    )
+
+
+def _read_or_none(space: SearchSpace, text: str) -> Architecture | None:
+    try:
+        return from_block_string(space, text)
+    except ArchitectureError:
+        return None
 
 
 def from_block_string(space: SearchSpace, text: str) -> Architecture:
-    """Read a timm-style network string as an architecture of ``space``."""
+    """Read a timm-style network string as an architecture of ``space``.
+
+    A stage that may vanish can be missing from the string or be ``[]``.
+    """
     stages = list(parse_network(text))
-    before = [(parse_block(code),) for code in space.stem[1:]]
-    after = [(parse_block(code),) for code in space.head]
-    if stages[: len(before)] != before or stages[len(stages) - len(after) :] != after:
+    before, after = _fixed(space.stem[1:]), _fixed(space.head)
+    end = len(stages) - len(after)
+    if end < len(before) or stages[: len(before)] != before or stages[end:] != after:
         expected = format_network(tuple(before + after))
         raise ArchitectureError(f"the fixed parts of the network string differ from the space's: {expected}.")
-    searched = stages[len(before) : len(stages) - len(after)]
-    result: list[tuple[str, ...]] = []
-    for s, stage in enumerate(space.stages):
-        result.append(_match_stage(space, s, stage, searched))
+    searched = stages[len(before) : end]
+    spare = len(space.stages) - len(searched)
+    names = [_match_stage(stage, searched, spare > 0) for stage in space.stages]
     if searched:
-        raise ArchitectureError(f"the network string has {len(searched)} more stages than the space {space.name!r}.")
-    architecture = Architecture(tuple(result))
+        more = f"{len(searched)} more stages than the space {space.name!r}"
+        raise ArchitectureError(f"the network string has {more}, or in another order.")
+    architecture = Architecture(tuple(names))
     space.check(architecture)
     return architecture
 
 
-def _match_stage(space: SearchSpace, s: int, stage: Stage, searched: list[tuple[BlockCode, ...]]) -> tuple[str, ...]:
-    """Names of the configs of the next searched stage, which is taken off the list."""
-    if 0 in stage.depths and (not searched or searched[0][0].channels != stage.get("channels")):
+def _match_stage(stage: Stage, searched: list[Blocks], may_skip: bool) -> tuple[str, ...]:
+    """Names of the configs of the next searched stage, which is taken off the list unless it is skipped."""
+    if may_skip and 0 in stage.depths and not (searched and _fits(stage, searched[0])):
         return ()
     if not searched:
         raise ArchitectureError(f"the network string ends before stage {stage.name!r}.")
     codes = searched.pop(0)
     if len(codes) not in stage.depths:
         allowed = ", ".join(map(str, stage.depths))
-        raise ArchitectureError(f"stage {stage.name!r} has {len(codes)} blocks in the string; allowed are {allowed}.")
+        raise ArchitectureError(
+            f"stage {stage.name!r} has {len(codes)} blocks in the string; allowed are {allowed}."
+        )
     return tuple(_match_block(stage, b, code) for b, code in enumerate(codes))
 
 
-def _match_block(stage: Stage, block: int, code: BlockCode) -> str:
+def _fits(stage: Stage, codes: Blocks) -> bool:
+    return len(codes) in stage.depths and all(_candidates(stage, b, code) for b, code in enumerate(codes))
+
+
+def _candidates(stage: Stage, block: int, code: BlockCode) -> list[str]:
+    return [name for name, known in _block_codes(stage, block) if known == code]
+
+
+def _block_codes(stage: Stage, block: int) -> list[tuple[str, BlockCode]]:
+    """Names and block strings of the configs that have one; an error where none has."""
+    result, problem = [], None
     for config in stage.blocks[block]:
-        if block_code(stage, block, config) == code:
-            return config.name
-    raise ArchitectureError(f"block {block + 1} of stage {stage.name!r} cannot be '{code}' in this space.")
+        try:
+            result.append((config.name, block_code(stage, block, config)))
+        except SpaceError as error:
+            problem = error
+    if problem is not None and not result:
+        raise problem
+    return result
+
+
+def _match_block(stage: Stage, block: int, code: BlockCode) -> str:
+    names = _candidates(stage, block, code)
+    if names:
+        return names[0]
+    allowed = ", ".join(str(known) for _, known in _block_codes(stage, block))
+    raise ArchitectureError(
+        f"block {block + 1} of stage {stage.name!r} cannot be '{code}' in this space; allowed are {allowed}."
+    )

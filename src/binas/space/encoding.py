@@ -6,6 +6,7 @@ alpha has one entry per (stage, block, config), stage-major then block then conf
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -43,7 +44,7 @@ class Encoding:
     def beta_stages(self) -> list[slice]:
         """``beta_stages[s]``: the entries of stage s in beta."""
         ends = np.cumsum([0, *(len(stage.depths) for stage in self.space.stages)]).tolist()
-        return [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        return [slice(a, b) for a, b in itertools.pairwise(ends)]
 
     def encode(self, architecture: Architecture, inactive: Inactive = "first") -> tuple[Vector, Vector]:
         """One-hot alpha and beta.
@@ -71,7 +72,8 @@ class Encoding:
         for vector in self._choices(alpha, beta):
             if abs(vector.max() - 1.0) > tolerance or abs(np.abs(vector).sum() - 1.0) > tolerance:
                 raise ArchitectureError(
-                    "alpha and beta are not one-hot; use round() for the architecture nearest to a relaxed point."
+                    "alpha and beta are not one-hot; use round() for the architecture nearest to a relaxed "
+                    "point."
                 )
         return self.round(alpha, beta)
 
@@ -80,7 +82,7 @@ class Encoding:
         alpha, beta = self._checked(alpha, beta)
         stages = []
         for s, stage in enumerate(self.space.stages):
-            depth = stage.depths[int(np.argmax(beta[self.beta_stages[s]]))]
+            depth = self._depth(s, beta)
             picks = [int(np.argmax(alpha[where])) for where in self.alpha_blocks[s][:depth]]
             stages.append([stage.blocks[b][c].name for b, c in enumerate(picks)])
         return Architecture.of(stages)
@@ -96,9 +98,12 @@ class Encoding:
         """Views of every decision's entries; with ``active_only`` those of blocks within the depth."""
         views = [beta[where] for where in self.beta_stages]
         for s, stage in enumerate(self.space.stages):
-            depth = stage.depths[int(np.argmax(beta[self.beta_stages[s]]))] if active_only else len(stage.blocks)
+            depth = self._depth(s, beta) if active_only else len(stage.blocks)
             views += [alpha[where] for where in self.alpha_blocks[s][:depth]]
         return views
+
+    def _depth(self, stage: int, beta: Vector) -> int:
+        return self.space.stages[stage].depths[int(np.argmax(beta[self.beta_stages[stage]]))]
 
     def _checked(self, alpha: ArrayLike, beta: ArrayLike) -> tuple[Vector, Vector]:
         alpha, beta = np.asarray(alpha, dtype=np.float64), np.asarray(beta, dtype=np.float64)

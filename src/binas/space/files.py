@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -10,19 +11,20 @@ from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
-from binas.errors import BinasError, SpaceError, several
-from binas.files import YamlDocument, parse_yaml, read_yaml, write_text
-from binas.space.architecture import EMPTY_STAGE
+from binas.errors import ArchitectureError, SpaceError, several
+from binas.files import YamlDocument, dump_json, exists, parse_yaml, read_json, read_yaml, write_text
 from binas.space.blockstrings import parse_block
+from binas.space.checks import MAX_CONFIGS, MAX_DEPTH, SPACE_NAME, STAGE_NAME
 from binas.space.space import Config, OptionValue, SearchSpace, Stage, make_options
 
 FORMAT = "binas/space"
 ABBREVIATIONS = {"expansion": "e", "kernel": "k", "width": "w", "activation": ""}
-MAX_CONFIGS = 10_000
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.+]{1,60}$")]
 Value = Annotated[bool | int | float | str, Field(union_mode="smart")]
+Size = Annotated[int, Field(ge=1, strict=True)]
 
 
 class _Strict(BaseModel):
@@ -52,8 +54,8 @@ class StageEntry(BaseModel):
 
     model_config = ConfigDict(extra="allow", allow_inf_nan=False)
     __pydantic_extra__: dict[str, Value] = Field(init=False)
-    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.+-]{1,60}$")]
-    depths: Annotated[list[Annotated[int, Field(ge=0, le=1000, strict=True)]], Field(min_length=1)]
+    name: Annotated[str, StringConstraints(pattern=f"^{STAGE_NAME}$")]
+    depths: Annotated[list[Annotated[int, Field(ge=0, le=MAX_DEPTH, strict=True)]], Field(min_length=1)]
     configs: ConfigList | None = None
     blocks: list[BlockEntry] | None = None
 
@@ -62,9 +64,13 @@ class StageEntry(BaseModel):
         if sorted(set(self.depths)) != self.depths:
             raise ValueError(f"depths must increase without repeats, got {self.depths}")
         if (self.configs is None) == (self.blocks is None):
-            raise ValueError("give either 'configs' (the same for every block) or 'blocks' (one entry per block)")
+            raise ValueError(
+                "give either 'configs' (the same for every block) or 'blocks' (one entry per block)"
+            )
         if self.blocks is not None and len(self.blocks) != self.depths[-1]:
-            raise ValueError(f"the largest depth is {self.depths[-1]} but {len(self.blocks)} blocks are listed")
+            raise ValueError(
+                f"the largest depth is {self.depths[-1]} but {len(self.blocks)} blocks are listed"
+            )
         return self
 
 
@@ -73,15 +79,15 @@ class SpaceFile(_Strict):
 
     format: Literal["binas/space"]
     version: Literal[1]
-    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,80}$")]
+    name: Annotated[str, StringConstraints(pattern=f"^{SPACE_NAME}$")]
     description: str = ""
-    channels: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    resolution: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    channels: Size | None = None
+    resolution: Size | None = None
     stem: list[str] = []
     stages: Annotated[list[StageEntry], Field(min_length=1)]
     head: list[str] = []
-    features: Annotated[int, Field(ge=1)] | None = None
-    classes: Annotated[int, Field(ge=1)] | None = None
+    features: Size | None = None
+    classes: Size | None = None
 
 
 def space_schema() -> dict[str, Any]:
@@ -90,14 +96,15 @@ def space_schema() -> dict[str, Any]:
 
 
 def load_space(source: str | Path) -> SearchSpace:
-    """A built-in space by name, or a space from a YAML file."""
+    """A built-in space by name, or a space from a YAML (or ``.json``) file."""
     if isinstance(source, str) and source in builtin_names():
         return load_builtin(source)
     path = Path(source)
-    if not path.exists() and path.suffix not in (".yaml", ".yml", ".json"):
+    if not exists(path) and path.suffix not in (".yaml", ".yml", ".json"):
         known = ", ".join(builtin_names())
-        raise SpaceError(f"{source!r} is neither a built-in space ({known}) nor a YAML file.")
-    return _from_document(read_yaml(path), str(path))
+        raise SpaceError(f"{str(source)[:200]!r} is neither a built-in space ({known}) nor a YAML file.")
+    document = YamlDocument(read_json(path), {}) if path.suffix == ".json" else read_yaml(path)
+    return _from_document(document, str(path))
 
 
 @cache
@@ -111,7 +118,9 @@ def load_builtin(name: str) -> SearchSpace:
 def builtin_names() -> tuple[str, ...]:
     """Names of the spaces that come with binas."""
     folder = resources.files("binas.space") / "builtin"
-    return tuple(sorted(item.name[: -len(".yaml")] for item in folder.iterdir() if item.name.endswith(".yaml")))
+    return tuple(
+        sorted(item.name[: -len(".yaml")] for item in folder.iterdir() if item.name.endswith(".yaml"))
+    )
 
 
 def space_from_yaml(text: str) -> SearchSpace:
@@ -134,77 +143,113 @@ def space_to_data(space: SearchSpace) -> dict[str, Any]:
 
 def space_to_yaml(space: SearchSpace) -> str:
     """YAML from which :func:`space_from_yaml` gives the same space again."""
-    return yaml.safe_dump(space_to_data(space), sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
+    return yaml.dump(
+        space_to_data(space),
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=None,
+        width=100,
+    )
+
+
+class _Dumper(yaml.SafeDumper):
+    """PyYAML's writer, but text with line breaks or control characters is always escaped: it loses some."""
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _represent_text)
 
 
 def save_space(space: SearchSpace, path: Path) -> None:
-    """Write a space as YAML, atomically."""
-    write_text(path, space_to_yaml(space))
+    """Write a space as YAML (or as JSON where the name ends in ``.json``), atomically."""
+    write_text(path, dump_json(space_to_data(space)) if path.suffix == ".json" else space_to_yaml(space))
 
 
 def _from_document(document: YamlDocument, where: str) -> SearchSpace:
     try:
         parsed = SpaceFile.model_validate(document.data)
     except ValidationError as error:
-        problems = [_describe(item, document) for item in error.errors()]
-        raise SpaceError(several(f"{where} is not a valid search space", list(dict.fromkeys(problems)))) from error
+        raise SpaceError(
+            several(f"{where} is not a valid search space", _describe(error, document))
+        ) from error
     try:
         space = _build(parsed)
-        for code in (*space.stem, *space.head):
-            parse_block(code)
-    except (ValueError, BinasError) as error:
-        raise SpaceError(f"{where} is not a valid search space: {error}") from error
+    except SpaceError as error:
+        raise SpaceError(f"{where}: {error}") from error
+    _check_codes(space, document, where)
     return space
 
 
-def _describe(item: Any, document: YamlDocument) -> str:
-    """One pydantic error as 'stages.2.depths (line 14): message'; union branches are not shown."""
-    location = tuple(part for part in item["loc"] if not (isinstance(part, str) and "[" in part))
-    key = ".".join(str(part) for part in location) or "the whole file"
-    line = document.line(location)
-    message = str(item["msg"]).removeprefix("Value error, ")
-    return f"{key}{f' (line {line})' if line else ''}: {message}"
+def _describe(error: ValidationError, document: YamlDocument) -> list[str]:
+    """Each wrong key once, as 'stages.2.depths (line 14): message'."""
+    items = [(_location(item["loc"]), str(item["type"]), _message(item)) for item in error.errors()]
+    messages: dict[str, str] = {}
+    for location, kind, message in items:
+        deeper = any(other[: len(location)] == location != other for other, _, _ in items)
+        if kind in ("list_type", "dict_type") and deeper:
+            continue  # the branch of a union that the file does not use
+        line = document.line(location)
+        key = ".".join(str(part) for part in location) or "the whole file"
+        messages.setdefault(f"{key} (line {line})" if line else key, message)
+    return [f"{key}: {message}" for key, message in messages.items()]
+
+
+def _location(parts: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """The key of a pydantic error without the names of the union branches it tried."""
+    kept = tuple(part for part in parts if not (isinstance(part, str) and "[" in part))
+    return kept[:-1] if _is_option(parts) else kept
+
+
+def _message(item: ErrorDetails) -> str:
+    if _is_option(item["loc"]):
+        return f"must be a finite number, text, or on or off, got {str(item['input'])[:60]}"
+    if item["type"] == "model_type":
+        return "must be a mapping of keys to values"
+    return item["msg"].removeprefix("Value error, ")
+
+
+def _is_option(parts: tuple[str | int, ...]) -> bool:
+    return bool(parts) and parts[-1] in ("bool", "int", "float", "str")
+
+
+def _check_codes(space: SearchSpace, document: YamlDocument, where: str) -> None:
+    for key, codes in (("stem", space.stem), ("head", space.head)):
+        for i, code in enumerate(codes):
+            try:
+                parse_block(code)
+            except ArchitectureError as error:
+                line = document.line((key, i))
+                place = f"{key}.{i} (line {line})" if line else f"{key}.{i}"
+                raise SpaceError(f"{where} is not a valid search space: {place}: {error}") from error
 
 
 def _build(parsed: SpaceFile) -> SearchSpace:
-    names = [stage.name for stage in parsed.stages]
-    if len(set(names)) != len(names):
-        raise ValueError(f"stage names must differ, got {', '.join(names)}")
     plain = parsed.model_dump(exclude={"format", "version", "stages", "stem", "head"})
     stages = tuple(_build_stage(stage) for stage in parsed.stages)
     return SearchSpace(stages=stages, stem=tuple(parsed.stem), head=tuple(parsed.head), **plain)
 
 
 def _build_stage(entry: StageEntry) -> Stage:
-    largest = entry.depths[-1]
-    lists = [block.configs for block in entry.blocks] if entry.blocks is not None else [entry.configs] * largest
-    blocks = tuple(_expand(configs, entry.name) for configs in lists)
-    attributes = {key: value for key, value in (entry.__pydantic_extra__ or {}).items()}
-    return Stage(entry.name, tuple(entry.depths), blocks, make_options(attributes))
+    if entry.blocks is not None:
+        blocks = tuple(_expand(block.configs) for block in entry.blocks)
+    else:
+        blocks = (_expand(entry.configs),) * entry.depths[-1]
+    return Stage(entry.name, tuple(entry.depths), blocks, make_options(entry.__pydantic_extra__ or {}))
 
 
-def _expand(configs: ConfigList | None, stage: str) -> tuple[Config, ...]:
+def _expand(configs: ConfigList | None) -> tuple[Config, ...]:
     """Configs from a list, or from the product of option lists (the last option varies fastest)."""
     assert configs is not None
     if isinstance(configs, dict):
+        # one more than is allowed, so that the check of the space sees that there are too many
         combinations = itertools.islice(itertools.product(*configs.values()), MAX_CONFIGS + 1)
         options = [dict(zip(configs, values, strict=True)) for values in combinations]
-        built = tuple(Config(config_name(choice), make_options(choice)) for choice in options)
-    else:
-        built = tuple(Config(c.name, make_options(c.__pydantic_extra__ or {})) for c in configs)
-    _check_names(built, stage)
-    return built
-
-
-def _check_names(configs: tuple[Config, ...], stage: str) -> None:
-    names = [config.name for config in configs]
-    if len(names) > MAX_CONFIGS:
-        raise ValueError(f"a block of stage {stage!r} has more than {MAX_CONFIGS} configs")
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"stage {stage!r} has two configs called {', '.join(twice)}; list them with 'name:'")
-    if EMPTY_STAGE in names:
-        raise ValueError(f"a config of stage {stage!r} is called {EMPTY_STAGE!r}, which means an empty stage")
+        return tuple(Config(config_name(choice), make_options(choice)) for choice in options)
+    return tuple(Config(c.name, make_options(c.__pydantic_extra__ or {})) for c in configs)
 
 
 def config_name(options: dict[str, OptionValue]) -> str:
@@ -214,7 +259,8 @@ def config_name(options: dict[str, OptionValue]) -> str:
 
 
 def _option_name(key: str, value: OptionValue) -> str:
+    """Short text of one option; a key such as ``se_ratio`` loses what a config name cannot hold."""
+    short = ABBREVIATIONS.get(key, re.sub("[^A-Za-z0-9.+]", "", key))
     if isinstance(value, bool):
-        return key if value else ""
-    text = f"{value:g}" if isinstance(value, float) else str(value)
-    return ABBREVIATIONS.get(key, key) + text
+        return short if value else ""
+    return short + (f"{value:g}" if isinstance(value, float) else str(value))

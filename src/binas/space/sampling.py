@@ -1,4 +1,4 @@
-"""Drawing architectures: uniform over decisions (the paper's), uniform over architectures, mutation, crossover.
+"""Drawing architectures: uniform over decisions (the paper's) or architectures, mutation, crossover.
 
 All functions take a ``numpy.random.Generator``; the same seed gives the same architectures.
 """
@@ -37,7 +37,8 @@ def sample_many(space: SearchSpace, count: int, seed: int, how: How = "decisions
 
 
 def _sample_stage(stage: Stage, rng: np.random.Generator, how: How) -> tuple[str, ...]:
-    depth = stage.depths[int(rng.integers(len(stage.depths)))] if how == "decisions" else _exact_depth(stage, rng)
+    any_depth = how == "decisions"
+    depth = stage.depths[int(rng.integers(len(stage.depths)))] if any_depth else _exact_depth(stage, rng)
     return tuple(configs[int(rng.integers(len(configs)))].name for configs in stage.blocks[:depth])
 
 
@@ -55,6 +56,8 @@ def _exact_depth(stage: Stage, rng: np.random.Generator) -> int:
 
 def random_below(limit: int, rng: np.random.Generator) -> int:
     """A uniform integer in [0, limit) for integers of any size, by rejection."""
+    if limit < 1:
+        raise ValueError(f"there is no whole number from 0 below {limit}")
     bits = limit.bit_length()
     size = (bits + 7) // 8
     while True:
@@ -106,7 +109,9 @@ def _inherit(one: Sequence[str], two: Sequence[str], block: int, rng: np.random.
 def enumerate_all(space: SearchSpace, limit: int = 2_000_000) -> list[Architecture]:
     """Every architecture of a small space, in lexicographic order of depths and configs."""
     if space.count > limit:
-        raise ProblemError(f"the space {space.name!r} has {space.count} architectures; at most {limit} are listed.")
+        raise ProblemError(
+            f"the space {space.name!r} has {space.count} architectures; at most {limit} are listed."
+        )
     partial: list[tuple[tuple[str, ...], ...]] = [()]
     for stage in space.stages:
         options = _stage_options(stage)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from binas.errors import ArchitectureError
 from binas.space.architecture import Architecture
+from binas.space.checks import check_space
 
 OptionValue = bool | int | float | str
 Options = tuple[tuple[str, OptionValue], ...]
@@ -88,6 +89,7 @@ class SearchSpace:
     _lookup: dict[tuple[int, int], dict[str, int]] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
+        check_space(self)
         lookup = {
             (s, b): {config.name: c for c, config in enumerate(configs)}
             for s, stage in enumerate(self.stages)
@@ -140,7 +142,8 @@ class SearchSpace:
         """Raise an error that names the first decision that is not in this space."""
         if len(architecture.stages) != len(self.stages):
             raise ArchitectureError(
-                f"the architecture has {len(architecture.stages)} stages, the space {self.name!r} has {len(self.stages)}."
+                f"the architecture has {len(architecture.stages)} stages, "
+                f"the space {self.name!r} has {len(self.stages)}."
             )
         for s, (stage, names) in enumerate(zip(self.stages, architecture.stages, strict=True)):
             if len(names) not in stage.depths:
@@ -152,7 +155,8 @@ class SearchSpace:
                 if name not in self._lookup[s, b]:
                     allowed = ", ".join(self._lookup[s, b])
                     raise ArchitectureError(
-                        f"block {b + 1} of stage {stage.name!r} has the unknown config {name!r}; allowed are {allowed}."
+                        f"block {b + 1} of stage {stage.name!r} has the unknown config {name[:60]!r}; "
+                        f"allowed are {allowed}."
                     )
 
     def __contains__(self, architecture: object) -> bool:
@@ -168,7 +172,9 @@ class SearchSpace:
         self.check(architecture)
         return architecture
 
-    def to_indices(self, architectures: Iterable[Architecture]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def to_indices(
+        self, architectures: Iterable[Architecture]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Depths (n, S) and config indices (n, S, D) of architectures; -1 where a block is not active."""
         items = list(architectures)
         depths = np.array([a.depths for a in items], dtype=np.int64).reshape(len(items), len(self.stages))
@@ -202,9 +208,12 @@ class SearchSpace:
 
 
 def _stage_data(stage: Stage) -> dict[str, Any]:
-    blocks = [[{"name": config.name, **dict(config.options)} for config in configs] for configs in stage.blocks]
+    blocks = [
+        [{"name": config.name, **dict(config.options)} for config in configs] for configs in stage.blocks
+    ]
     data: dict[str, Any] = {"name": stage.name, "depths": list(stage.depths), **dict(stage.attributes)}
-    if blocks and all(block == blocks[0] for block in blocks):
+    # Compared as text: Python takes 1, 1.0 and True for equal, and dictionaries forget their order.
+    if blocks and len({json.dumps(block) for block in blocks}) == 1:
         return {**data, "configs": blocks[0]}
     return {**data, "blocks": [{"configs": block} for block in blocks]}
 

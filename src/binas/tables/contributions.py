@@ -6,7 +6,7 @@ ACC = base + sum_s Delta^s_{d^s} + sum_s sum_{b <= d^s} Delta^s_{b, c_b}      (e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,10 +26,11 @@ from binas.tables.entries import (
     column,
     config_data,
     depth_data,
+    known_column,
     number_data,
     reference,
 )
-from binas.tables.reading import check_space, read_table, validate
+from binas.tables.reading import is_csv, other_space, read_table, validate
 
 FORMAT = "binas/contributions"
 
@@ -58,7 +59,7 @@ class Contributions:
     base_stderr: float = math.nan
     stderr: Column | None = None
     count: Column | None = None
-    provenance: Provenance = Provenance()
+    provenance: Provenance = field(default_factory=Provenance)
 
     def to_data(self) -> dict[str, Any]:
         """The JSON object of the file."""
@@ -77,15 +78,14 @@ class Contributions:
         """Write as ``.json`` or ``.csv``, atomically."""
         from binas.tables.spreadsheet import contributions_to_csv
 
-        is_csv = Path(path).suffix == ".csv"
-        write_text(Path(path), contributions_to_csv(self) if is_csv else dump_json(self.to_data()))
+        path = Path(path)
+        write_text(path, contributions_to_csv(self) if is_csv(path) else dump_json(self.to_data()))
 
 
 def contributions_from_data(data: Any, space: SearchSpace, where: str) -> Contributions:
     """Build from the JSON object, checking everything and reporting all problems at once."""
     parsed = validate(ContributionsFile, data, where)
-    check_space(parsed.space, space, where)
-    reader = EntryReader(space, "contributions")
+    reader = EntryReader(space, "contributions", other_space(parsed.space, space))
     base = reader.single(parsed.base, "base")
     depths, configs = reader.depths(parsed.depths, required=True), reader.configs(parsed.configs)
     if reader.problems:
@@ -96,8 +96,8 @@ def contributions_from_data(data: Any, space: SearchSpace, where: str) -> Contri
         base.value,
         column(depths, configs, "value"),
         math.nan if base.stderr is None else base.stderr,
-        column(depths, configs, "stderr"),
-        column(depths, configs, "count"),
+        known_column(depths, configs, "stderr"),
+        known_column(depths, configs, "count"),
         parsed.provenance,
     )
 

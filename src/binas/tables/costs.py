@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from binas.errors import TableError, UnitError, several
 from binas.files import dump_json, write_text
@@ -30,14 +31,15 @@ from binas.tables.entries import (
     column,
     config_data,
     depth_data,
+    known_column,
     number_data,
     reference,
 )
-from binas.tables.reading import check_space, read_table, validate
+from binas.tables.reading import is_csv, other_space, read_table, validate
 from binas.tables.units import Unit, parse_unit
 
 FORMAT = "binas/costs"
-NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_.-]{0,60}$"
+CostName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,60}$")]
 
 
 class CostEntry(BaseModel):
@@ -45,7 +47,7 @@ class CostEntry(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     unit: str = Field(description="ms, MACs, params, MiB, mJ, ... or 1 for a plain number")
-    fixed: Number = Field(description="Cost of everything that is not searched: stem, head, pooling, classifier")
+    fixed: Number = Field(description="Cost of what is not searched: stem, head, pooling, classifier")
     depths: DepthEntries = Field(default={}, description="optional: stage -> depth -> additional cost")
     configs: ConfigEntries = Field(description="stage -> one object per block: config -> cost")
     provenance: Provenance = Provenance()
@@ -58,7 +60,7 @@ class CostsFile(BaseModel):
     format: Literal["binas/costs"]
     version: Literal[1]
     space: SpaceReference | None = None
-    costs: dict[str, CostEntry] = Field(min_length=1)
+    costs: dict[CostName, CostEntry] = Field(min_length=1, json_schema_extra={"additionalProperties": False})
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,7 @@ class Cost:
     values: Column
     fixed_stderr: float = math.nan
     stderr: Column | None = None
-    provenance: Provenance = Provenance()
+    provenance: Provenance = field(default_factory=Provenance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +97,14 @@ class CostTable:
         """Write as ``.json`` or ``.csv``, atomically."""
         from binas.tables.spreadsheet import costs_to_csv
 
-        is_csv = Path(path).suffix == ".csv"
-        write_text(Path(path), costs_to_csv(self) if is_csv else dump_json(self.to_data()))
+        path = Path(path)
+        write_text(path, costs_to_csv(self) if is_csv(path) else dump_json(self.to_data()))
 
 
 def _cost_data(space: SearchSpace, cost: Cost) -> dict[str, Any]:
     data: dict[str, Any] = {"unit": cost.unit.name, "fixed": number_data(cost.fixed, cost.fixed_stderr)}
-    if any(row.any() for row in cost.values.depths):
+    known = () if cost.stderr is None else cost.stderr.depths
+    if any(row.any() for row in cost.values.depths) or any((~np.isnan(row)).any() for row in known):
         data["depths"] = depth_data(space, cost.values, cost.stderr)
     data["configs"] = config_data(space, cost.values, cost.stderr)
     data["provenance"] = cost.provenance.to_data()
@@ -111,30 +114,40 @@ def _cost_data(space: SearchSpace, cost: Cost) -> dict[str, Any]:
 def costs_from_data(data: Any, space: SearchSpace, where: str) -> CostTable:
     """Build from the JSON object, checking everything and reporting all problems at once."""
     parsed = validate(CostsFile, data, where)
-    check_space(parsed.space, space, where)
-    problems: list[str] = []
+    problems = other_space(parsed.space, space)
     costs = {name: _read_cost(name, entry, space, problems) for name, entry in parsed.costs.items()}
     if problems:
         advice = f"The table must cover the space {space.name!r} completely with finite numbers from zero up"
         raise TableError(several(where, problems, advice + "."))
-    return CostTable(space, {name: cost for name, cost in costs.items() if cost is not None})
+    return CostTable(space, costs)
 
 
-def _read_cost(name: str, entry: CostEntry, space: SearchSpace, problems: list[str]) -> Cost | None:
+def _read_cost(name: str, entry: CostEntry, space: SearchSpace, problems: list[str]) -> Cost:
     reader = EntryReader(space, name, problems, allow_negative=False)
-    try:
-        unit = parse_unit(entry.unit)
-    except UnitError as error:
-        problems.append(f"{name}.unit: {error}".rstrip("."))
-        return None
+    unit = _read_unit(name, entry.unit, problems)
     fixed = reader.single(entry.fixed, "fixed")
-    reader.allow_negative = True  # a correction per depth may be a discount; totals are checked by the problem
+    reader.allow_negative = (
+        True  # a correction per depth may be a discount; totals are checked by the problem
+    )
     depths = reader.depths(entry.depths, required=bool(entry.depths))
     reader.allow_negative = False
     configs = reader.configs(entry.configs)
-    stderr = column(depths, configs, "stderr")
+    stderr = known_column(depths, configs, "stderr")
     fixed_stderr = math.nan if fixed.stderr is None else fixed.stderr
-    return Cost(name, unit, fixed.value, column(depths, configs, "value"), fixed_stderr, stderr, entry.provenance)
+    values = column(depths, configs, "value")
+    return Cost(name, unit, fixed.value, values, fixed_stderr, stderr, entry.provenance)
+
+
+def _read_unit(name: str, text: str, problems: list[str]) -> Unit:
+    """The unit of a cost; one that is missing or unknown is a problem, never taken for a plain number."""
+    if not text.strip():
+        problems.append(f"{name}.unit is empty; write ms, MACs, params, MiB, mJ, ... or 1 for a plain number")
+        return parse_unit("1")
+    try:
+        return parse_unit(text)
+    except UnitError as error:
+        problems.append(f"{name}.unit: {error}".rstrip("."))
+        return parse_unit("1")
 
 
 def load_costs(path: Path, space: SearchSpace) -> CostTable:

@@ -18,9 +18,9 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from binas.space.space import SearchSpace
+from binas.space.space import Config, SearchSpace
 
 Array = NDArray[np.float64]
 
@@ -28,13 +28,14 @@ Array = NDArray[np.float64]
 class Entry(BaseModel):
     """A measured number with its standard error and the number of observations behind it."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=True)
+    model_config = ConfigDict(extra="forbid", strict=True)
     value: float
     stderr: float | None = None
     count: float | None = None
 
 
-Number = Annotated[float | Entry, Field(union_mode="left_to_right")]
+# Strict: neither "1.5" nor true is a number. NaN and infinity pass here; EntryReader reports them.
+Number = Annotated[Annotated[float, Field(strict=True)] | Entry, Field(union_mode="left_to_right")]
 DepthEntries = dict[str, dict[str, Number]]
 ConfigEntries = dict[str, list[dict[str, Number]]]
 
@@ -42,7 +43,8 @@ ConfigEntries = dict[str, list[dict[str, Number]]]
 class Provenance(BaseModel):
     """Where a table comes from. Any further key is kept."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, ser_json_inf_nan="strings")
+    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
+    __pydantic_extra__: dict[str, JsonValue] = Field(init=False)
     source: str = ""
     device: str | None = None
     runtime: str | None = None
@@ -55,8 +57,8 @@ class Provenance(BaseModel):
     tool: str | None = None
 
     def to_data(self) -> dict[str, Any]:
-        """Only what is known."""
-        return self.model_dump(exclude_none=True)
+        """Only what is known, and every further key as it was given."""
+        return {**self.model_dump(exclude_none=True), **(self.__pydantic_extra__ or {})}
 
 
 class SpaceReference(BaseModel):
@@ -116,7 +118,8 @@ class Column:
     def map(self, function: Callable[[Array], Array]) -> Column:
         """Apply an element-wise function."""
         return Column(
-            tuple(function(d) for d in self.depths), tuple(tuple(function(c) for c in row) for row in self.configs)
+            tuple(function(d) for d in self.depths),
+            tuple(tuple(function(c) for c in row) for row in self.configs),
         )
 
     def arrays(self) -> Iterator[Array]:
@@ -148,8 +151,8 @@ class EntryReader:
         rows = []
         for stage in self.space.stages:
             given = entries.get(stage.name, {})
-            self._unknown(given, [str(d) for d in stage.depths], f"{self.label}.depths.{stage.name}")
             where = f"{self.label}.depths.{stage.name}"
+            self._unknown(given, [str(d) for d in stage.depths], where)
             rows.append([self._entry(given.get(str(d)), f"{where}.{d}", required) for d in stage.depths])
         return rows
 
@@ -162,15 +165,19 @@ class EntryReader:
             where = f"{self.label}.configs.{stage.name}"
             if len(given) != len(stage.blocks):
                 self.problems.append(f"{where} has {len(given)} blocks, the space has {len(stage.blocks)}")
-            rows = []
-            for b, block in enumerate(stage.blocks):
-                values = given[b] if b < len(given) else {}
-                place = f"{where}[{b + 1}]"
-                if b < len(given):
-                    self._unknown(values, [config.name for config in block], place)
-                rows.append([self._entry(values.get(c.name), f"{place}.{c.name}", b < len(given)) for c in block])
+            rows = [self._block(given, b, configs, where) for b, configs in enumerate(stage.blocks)]
             result.append(rows)
         return result
+
+    def _block(
+        self, given: list[dict[str, Number]], b: int, configs: tuple[Config, ...], where: str
+    ) -> list[Entry]:
+        """Entries of one block; one that the file does not list is a problem already counted."""
+        listed = b < len(given)
+        values, place = given[b] if listed else {}, f"{where}[{b + 1}]"
+        if listed:
+            self._unknown(values, [config.name for config in configs], place)
+        return [self._entry(values.get(c.name), f"{place}.{c.name}", listed) for c in configs]
 
     def single(self, number: Number | None, name: str) -> Entry:
         """A number that is not keyed, such as a base or fixed part."""
@@ -186,8 +193,9 @@ class EntryReader:
             self.problems.append(f"{where} is {entry.value}")
         elif entry.value < 0 and not self.allow_negative:
             self.problems.append(f"{where} is negative ({entry.value:g})")
-        if entry.stderr is not None and not (math.isfinite(entry.stderr) and entry.stderr >= 0):
-            self.problems.append(f"{where}.stderr is {entry.stderr}")
+        for key, value in (("stderr", entry.stderr), ("count", entry.count)):
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                self.problems.append(f"{where}.{key} is {value}")
         return entry
 
     def _unknown_stages(self, entries: Mapping[str, Any], part: str) -> None:
@@ -196,7 +204,8 @@ class EntryReader:
     def _unknown(self, given: Mapping[str, Any], known: Sequence[str], where: str) -> None:
         extra = [name for name in given if name not in known]
         if extra:
-            self.problems.append(f"{where} has {', '.join(extra[:5])}, not in the space (it has {', '.join(known[:12])})")
+            names, allowed = ", ".join(extra[:5]), ", ".join(known[:12])
+            self.problems.append(f"{where} has {names}, not in the space (it has {allowed})")
 
 
 def column(depths: list[list[Entry]], configs: list[list[list[Entry]]], key: str) -> Column:
@@ -212,6 +221,12 @@ def column(depths: list[list[Entry]], configs: list[list[list[Entry]]], key: str
     )
 
 
+def known_column(depths: list[list[Entry]], configs: list[list[list[Entry]]], key: str) -> Column | None:
+    """The column of an optional attribute; None where not one entry has it."""
+    result = column(depths, configs, key)
+    return None if all(np.isnan(array).all() for array in result.arrays()) else result
+
+
 def number_data(value: float, stderr: float = math.nan, count: float = math.nan) -> Any:
     """A number for a file: plain where nothing more is known, else an object."""
     extra = {"stderr": float(stderr), "count": float(count)}
@@ -219,7 +234,9 @@ def number_data(value: float, stderr: float = math.nan, count: float = math.nan)
     return {"value": float(value), **known} if known else float(value)
 
 
-def depth_data(space: SearchSpace, values: Column, stderr: Column | None = None, count: Column | None = None) -> Any:
+def depth_data(
+    space: SearchSpace, values: Column, stderr: Column | None = None, count: Column | None = None
+) -> dict[str, Any]:
     """The ``depths`` object of a table file."""
     result = {}
     for s, stage in enumerate(space.stages):
@@ -230,7 +247,9 @@ def depth_data(space: SearchSpace, values: Column, stderr: Column | None = None,
     return result
 
 
-def config_data(space: SearchSpace, values: Column, stderr: Column | None = None, count: Column | None = None) -> Any:
+def config_data(
+    space: SearchSpace, values: Column, stderr: Column | None = None, count: Column | None = None
+) -> dict[str, Any]:
     """The ``configs`` object of a table file."""
     result = {}
     for s, stage in enumerate(space.stages):

@@ -16,33 +16,47 @@ from binas.tables.entries import SpaceReference
 Model = TypeVar("Model", bound=BaseModel)
 
 
+def is_csv(path: Path) -> bool:
+    """Whether a table's file is a spreadsheet rather than JSON."""
+    return path.suffix.lower() == ".csv"
+
+
 def read_table(path: Path, from_csv: Callable[[str, str], Any]) -> Any:
-    """Plain data of a ``.json`` or ``.csv`` table."""
-    return from_csv(read_text(path), str(path)) if path.suffix == ".csv" else read_json(path)
+    """Plain data of a ``.json`` or ``.csv`` table; NaN is read so that it can be reported with its key."""
+    return from_csv(read_text(path), str(path)) if is_csv(path) else read_json(path, allow_nan=True)
 
 
 def validate(model: type[Model], data: Any, where: str) -> Model:
-    """Check plain data against a file model; all problems in one error."""
+    """Check plain data against a file model; all problems in one error, each key once."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        problems = [f"{_key(item['loc'])}: {item['msg']}" for item in error.errors()]
+        problems: dict[str, str] = {}
+        for item in error.errors():
+            problems.setdefault(_key(item["loc"]), item["msg"])
         schema = model.model_fields["format"].annotation.__args__[0].split("/")[1]  # type: ignore[union-attr]
         advice = f"See `binas schema {schema}` for the form of the file."
-        raise TableError(several(f"{where} is not a {schema} table", list(dict.fromkeys(problems)), advice)) from error
+        listed = [f"{key}: {message}" for key, message in problems.items()]
+        raise TableError(several(f"{where} is not a {schema} table", listed, advice)) from error
 
 
 def _key(location: tuple[str | int, ...]) -> str:
-    parts = [str(part) for part in location if part not in ("float", "Entry")]
+    parts = [str(part) for part in location if part not in ("float", "Entry", "[key]")]
     return ".".join(parts) or "the whole file"
 
 
-def check_space(made_for: SpaceReference | None, space: SearchSpace, where: str) -> None:
-    """Refuse a table that says it was made for another space."""
-    if made_for is None or made_for.fingerprint is None or made_for.fingerprint == space.fingerprint:
-        return
-    raise TableError(
-        f"{where} was made for the space {made_for.name!r} (fingerprint {made_for.fingerprint}), not for "
-        f"{space.name!r} ({space.fingerprint}). Use the tables of this space; if you know that its numbers are "
-        'right for it, remove the "space" entry from the file.'
-    )
+def other_space(made_for: SpaceReference | None, space: SearchSpace) -> list[str]:
+    """The problem that a table says it was made for another space, or none.
+
+    The fingerprint decides; a table without one is known by the name of its space.
+    """
+    if made_for is None:
+        return []
+    same_name = made_for.fingerprint is None and made_for.name == space.name
+    if same_name or made_for.fingerprint == space.fingerprint:
+        return []
+    known = f" (fingerprint {made_for.fingerprint})" if made_for.fingerprint else ""
+    return [
+        f"it was made for the space {made_for.name!r}{known}, not for {space.name!r} ({space.fingerprint}): "
+        'use the tables of this space, or remove the "space" entry if you know that its numbers are right'
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from binas.errors import TableError
 from binas.space.files import space_schema
 from binas.tables.contributions import ContributionsFile
 from binas.tables.costs import CostsFile
@@ -18,5 +19,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
 
 def schema(kind: str) -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of a space, contributions or costs file."""
+    if kind not in SCHEMAS:
+        raise TableError(f"there is no schema {kind[:40]!r}; known are {', '.join(SCHEMAS)}.")
     body = SCHEMAS[kind]()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"binas/{kind}/1", **body}

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +23,7 @@ from binas.tables.costs import FORMAT as COSTS
 from binas.tables.costs import CostTable
 
 HEADER = ["name", "unit", "part", "stage", "block", "choice", "value", "stderr", "count"]
-MAX_PROBLEMS = 50
+MAX_BLOCKS = 1000
 
 
 def contributions_to_csv(table: Contributions) -> str:
@@ -55,16 +57,17 @@ def _rows(name: str, unit: str, data: dict[str, Any]) -> Iterator[list[str]]:
 
 def _cells(number: Any) -> list[str]:
     if not isinstance(number, dict):
-        return [repr(number), "", ""]
-    return [repr(number["value"]), *(repr(number[key]) if key in number else "" for key in ("stderr", "count"))]
+        number = {"value": number}
+    known = [number.get(key) for key in ("value", "stderr", "count")]
+    if not all(cell is None or math.isfinite(cell) for cell in known):
+        raise TableError("a value of the table is NaN or infinite, so it is not written.")
+    return ["" if cell is None else repr(cell) for cell in known]
 
 
 def _text(head: dict[str, Any], rows: list[list[str]]) -> str:
-    from json import dumps
-
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerows([f"# {key}: {dumps(value, ensure_ascii=False)}"] for key, value in head.items())
+    writer.writerows([f"# {key}: {json.dumps(value, ensure_ascii=False)}"] for key, value in head.items())
     writer.writerow(HEADER)
     writer.writerows(rows)
     return buffer.getvalue()
@@ -74,50 +77,46 @@ def contributions_data_from_csv(text: str, where: str) -> dict[str, Any]:
     """CSV text as the data of a contributions file."""
     head, parts = _parse(text, where)
     if len(parts) != 1:
-        raise TableError(f"{where} must hold one quantity in the column 'name', got {', '.join(parts) or 'none'}.")
+        raise TableError(
+            f"{where} must hold one quantity in the column 'name', got {', '.join(parts) or 'none'}."
+        )
     body = next(iter(parts.values()))
     body["unit"] = body["unit"] or "percent"
     if "base" not in body:
         raise TableError(f"{where} has no row with part 'base' (the expected accuracy in percent).")
-    return {"format": CONTRIBUTIONS, "version": 1, **_space(head), "provenance": head.get("provenance", {}), **body}
+    return {"format": CONTRIBUTIONS, "version": 1, **head, **body}
 
 
 def costs_data_from_csv(text: str, where: str) -> dict[str, Any]:
     """CSV text as the data of a cost file."""
     head, parts = _parse(text, where)
-    provenance = head.get("provenance", {})
+    provenance = head.pop("provenance", {})
+    if not isinstance(provenance, dict):
+        raise TableError(f"{where}: the row '# provenance:' must hold an object with one entry per cost.")
+    lacking = [name for name, body in parts.items() if "fixed" not in body]
+    if lacking:
+        raise TableError(
+            f"{where} has no row with part 'fixed' for {', '.join(lacking)}; write 0 if there is none."
+        )
     for name, body in parts.items():
         if name in provenance:
             body["provenance"] = provenance[name]
-        if "fixed" not in body:
-            raise TableError(f"{where} has no row with part 'fixed' for {name!r}; write 0 if there is none.")
-    return {"format": COSTS, "version": 1, **_space(head), "costs": parts}
-
-
-def _space(head: dict[str, Any]) -> dict[str, Any]:
-    return {"space": head["space"]} if "space" in head else {}
+    return {"format": COSTS, "version": 1, **head, "costs": parts}
 
 
 def _parse(text: str, where: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """What the ``#`` rows say (space, provenance), and the numbers by the name of their quantity."""
     head: dict[str, Any] = {}
     parts: dict[str, dict[str, Any]] = {}
     problems: list[str] = []
     header: list[str] | None = None
-    try:
-        for number, cells in enumerate(csv.reader(io.StringIO(text.lstrip("\ufeff"))), 1):
-            if not cells or not any(cells):
-                continue
-            if cells[0].startswith("#"):
-                key, _, value = cells[0].removeprefix("#").partition(":")
-                if key.strip() in ("space", "provenance"):
-                    head[key.strip()] = parse_json(value, f"{where}, line {number}")
-            elif header is None:
-                header = [cell.strip().lower() for cell in cells]
-                _check_header(header, where)
-            else:
-                _read_row(dict(zip(header, cells, strict=False)), parts, f"line {number}", problems)
-    except csv.Error as error:
-        raise TableError(f"{where} is not readable CSV: {error}.") from error
+    for number, cells in _lines(text, where):
+        if cells[0].startswith("#"):
+            head.update(_comment(cells, f"{where}, line {number}"))
+        elif header is None:
+            header = _header(cells, where)
+        else:
+            _read_row(header, cells, parts, f"line {number}", problems)
     if header is None:
         raise TableError(f"{where} has no header row; write {', '.join(HEADER)}.")
     if problems:
@@ -125,41 +124,72 @@ def _parse(text: str, where: str) -> tuple[dict[str, Any], dict[str, dict[str, A
     return head, parts
 
 
-def _check_header(header: list[str], where: str) -> None:
+def _lines(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows that are not blank, with their line numbers."""
+    reader = csv.reader(io.StringIO(text))
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield reader.line_num, cells
+    except csv.Error as error:
+        raise TableError(f"{where} is not readable CSV: {error}.") from error
+
+
+def _comment(cells: list[str], place: str) -> dict[str, Any]:
+    """The JSON of a ``# space:`` or ``# provenance:`` row, in one cell or written by hand without quotes."""
+    key, _, value = ",".join(cells).rstrip(", ").removeprefix("#").partition(":")
+    return {key.strip(): parse_json(value, place)} if key.strip() in ("space", "provenance") else {}
+
+
+def _header(cells: list[str], where: str) -> list[str]:
+    header = [cell.strip().lower() for cell in cells]
     missing = [key for key in HEADER[:7] if key not in header]
     if missing:
-        raise TableError(f"{where} lacks the columns {', '.join(missing)}; the header is {', '.join(HEADER)}.")
+        need = f"the header is {','.join(HEADER)}, separated by commas"
+        raise TableError(f"{where} lacks the columns {', '.join(missing)}; {need}.")
+    return header
 
 
-def _read_row(row: dict[str, str], parts: dict[str, dict[str, Any]], line: str, problems: list[str]) -> None:
+def _read_row(
+    header: list[str], cells: list[str], parts: dict[str, dict[str, Any]], line: str, problems: list[str]
+) -> None:
+    if len(cells) > len(header):
+        problems.append(f"{line} has more cells than the header (numbers need a decimal point, not a comma)")
+        return
+    row = dict.fromkeys(HEADER, "") | {key: cell.strip() for key, cell in zip(header, cells, strict=False)}
     try:
         number = _number(row)
     except ValueError:
         problems.append(f"{line}: value, stderr or count is not a number ({row['value'][:20]!r})")
         return
-    body = parts.setdefault(row["name"].strip(), {"unit": row["unit"].strip(), "depths": {}, "configs": {}})
-    if body["unit"] != row["unit"].strip():
+    body = parts.setdefault(row["name"], {"unit": row["unit"], "depths": {}, "configs": {}})
+    if body["unit"] != row["unit"]:
         problems.append(f"{line}: unit {row['unit']!r} differs from {body['unit']!r} of the rows before it")
-    part, stage, choice = row["part"].strip(), row["stage"].strip(), row["choice"].strip()
-    if part in ("base", "fixed"):
-        target, key = body, part
-    elif part == "depth":
-        target, key = body["depths"].setdefault(stage, {}), choice
-    elif part == "config" and row["block"].strip().isdigit() and 1 <= int(row["block"]) <= 1000:
-        blocks = body["configs"].setdefault(stage, [])
-        blocks.extend({} for _ in range(int(row["block"]) - len(blocks)))
-        target, key = blocks[int(row["block"]) - 1], choice
-    else:
+    target, key = _target(body, row)
+    if target is None:
         problems.append(f"{line}: part must be base, fixed, depth or config (with a block from 1)")
-        return
-    if key in target:
-        problems.append(f"{line}: {part} {stage} {choice} appears twice")
-    target[key] = number
+    elif key in target:
+        problems.append(f"{line}: {row['part']} {row['stage']} {row['choice']}".rstrip() + " appears twice")
+    else:
+        target[key] = number
+
+
+def _target(body: dict[str, Any], row: dict[str, str]) -> tuple[dict[str, Any] | None, str]:
+    """Where the number of a row goes: an object of the file and a key; None where the row does not say."""
+    if row["part"] in ("base", "fixed"):
+        return body, row["part"]
+    if row["part"] == "depth":
+        return body["depths"].setdefault(row["stage"], {}), row["choice"]
+    number = int(row["block"]) if re.fullmatch("[0-9]{1,4}", row["block"]) else 0
+    if row["part"] != "config" or not 1 <= number <= MAX_BLOCKS:
+        return None, ""
+    blocks: list[dict[str, Any]] = body["configs"].setdefault(row["stage"], [])
+    blocks.extend({} for _ in range(number - len(blocks)))
+    return blocks[number - 1], row["choice"]
 
 
 def _number(row: dict[str, str]) -> Any:
     value = float(row["value"])
-    extra = {key: float(row[key]) for key in ("stderr", "count") if (row.get(key) or "").strip()}
-    if not extra:
-        return value
-    return {"value": value, **{key: number for key, number in extra.items() if not math.isnan(number)}}
+    extra = {key: float(row[key]) for key in ("stderr", "count") if row[key]}
+    known = {key: number for key, number in extra.items() if not math.isnan(number)}
+    return {"value": value, **known} if known else value

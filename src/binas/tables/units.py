@@ -9,11 +9,14 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
 
 from binas.errors import UnitError
 
-TIME = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-ENERGY = {"J": 1.0, "kJ": 1e3, "mJ": 1e-3, "uJ": 1e-6, "µJ": 1e-6, "Wh": 3600.0, "mWh": 3.6}
+MICRO = ("u", "\u00b5", "\u03bc")  # u, the micro sign, the Greek letter
+TIME = {"s": 1.0, "ms": 1e-3, **{micro + "s": 1e-6 for micro in MICRO}, "ns": 1e-9}
+ENERGY = {"J": 1.0, "kJ": 1e3, "mJ": 1e-3, **{micro + "J": 1e-6 for micro in MICRO}, "Wh": 3600.0, "mWh": 3.6}
 BYTES = {
     "B": 1.0,
     **{p + "B": f for p, f in (("k", 1e3), ("K", 1e3), ("M", 1e6), ("G", 1e9))},
@@ -23,7 +26,7 @@ PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 COUNT_NOUNS = ("MACs", "FLOPs", "params", "count")
 EXAMPLES = {"time": "45ms", "energy": "3.5mJ", "bytes": "4MiB", "count": "5M", "plain": "0.5"}
 
-_QUANTITY = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-zµ%]*)\s*")
+_QUANTITY = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z\u00b5\u03bc%]*)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +60,30 @@ def parse_unit(text: str) -> Unit:
 
 def convert(value: float, unit: Unit, target: Unit) -> float:
     """``value`` in ``unit`` expressed in ``target``; refuses another kind or another counted noun."""
+    ratio = _ratio(unit, target)
+    return value * ratio.numerator / ratio.denominator
+
+
+def _ratio(unit: Unit, target: Unit) -> Fraction:
+    """How many ``target`` one ``unit`` is, exactly."""
     if unit.kind != target.kind or not _same_noun(unit, target):
         raise UnitError(
-            f"{value:g} {unit.name} is a {unit.kind} quantity, but {target.name} ({target.kind}) is needed; write e.g. "
-            f"{example(target)}."
+            f"a quantity in {unit.name} ({unit.kind}) does not convert to {target.name} ({target.kind}); "
+            f"write e.g. {example(target)}."
         )
-    return value if unit.factor == target.factor else value * unit.factor / target.factor
+    return Fraction(repr(unit.factor)) / Fraction(repr(target.factor))
 
 
-def _same_noun(one: Unit, two: Unit) -> bool:
-    """Counts of MACs and of parameters do not mix; a count without a noun goes with any."""
-    nouns = {noun for unit in (one, two) for noun in COUNT_NOUNS if noun != "count" and unit.name.endswith(noun)}
+def _same_noun(unit: Unit, target: Unit) -> bool:
+    """MACs and parameters do not mix, nor do % and points; what names nothing goes with any of its kind."""
+    if unit.kind == "plain":
+        return unit.name in ("1", target.name)
+    nouns = {_noun(unit), _noun(target)} - {"", "count"}
     return len(nouns) <= 1
+
+
+def _noun(unit: Unit) -> str:
+    return next((noun for noun in COUNT_NOUNS if unit.kind == "count" and unit.name.endswith(noun)), "")
 
 
 def example(unit: Unit) -> str:
@@ -81,22 +96,31 @@ def parse_quantity(text: str, target: Unit) -> float:
     match = _QUANTITY.fullmatch(text)
     if match is None:
         raise UnitError(f"cannot read the quantity {text[:40]!r}; write e.g. {example(target)}.")
-    number, name = float(match[1]), match[2]
-    if not math.isfinite(number):
-        raise UnitError(f"the quantity {text[:40]!r} is not finite.")
+    name = match[2]
     if not name and target.kind != "plain":
         raise UnitError(
-            f"{text.strip()!r} has no unit, so it could mean anything; the table is in {target.name}: "
-            f"write e.g. {text.strip()}{target.name} or {example(target)}."
+            f"{text.strip()[:40]!r} has no unit, so it could mean anything; the table is in {target.name}: "
+            f"write e.g. {text.strip()[:40]}{target.name} or {example(target)}."
         )
-    return convert(number, parse_unit(name), target)
+    number = _scaled(match[1], _ratio(parse_unit(name), target))
+    if not math.isfinite(number):
+        raise UnitError(f"the quantity {text[:40]!r} is not finite in {target.name}.")
+    return number
+
+
+def _scaled(text: str, ratio: Fraction) -> float:
+    """The number in ``text`` times ``ratio``, rounded once: 0.045 s is exactly 45 ms."""
+    if not 0 < abs(float(text)) < math.inf:
+        return float(text)
+    with localcontext(prec=60):
+        return float(Decimal(text) * ratio.numerator / ratio.denominator)
 
 
 def format_quantity(value: float, unit: Unit) -> str:
-    """A quantity for people: counts and bytes get a fitting prefix, others keep their unit."""
-    if unit.kind != "count" or abs(value * unit.factor) < 10_000:
-        return f"{value:.6g} {unit.name}" if unit.name != "1" else f"{value:.6g}"
-    noun = next((noun for noun in COUNT_NOUNS if unit.name.endswith(noun)), "")
+    """A quantity for people: large counts and bytes get a fitting prefix, others keep their unit."""
     plain = value * unit.factor
-    prefix = next(p for p in ("T", "G", "M", "k") if abs(plain) >= PREFIXES[p])
-    return f"{plain / PREFIXES[prefix]:.6g} {prefix}{noun}"
+    if unit.kind not in ("count", "bytes") or not 10_000 <= abs(plain) < math.inf:
+        return f"{value:.6g} {unit.name}" if unit.name != "1" else f"{value:.6g}"
+    names = [p + _noun(unit) for p in ("T", "G", "M", "k")] if unit.kind == "count" else ["GiB", "MiB", "KiB"]
+    best = next(fitting for fitting in map(parse_unit, names) if abs(plain) >= fitting.factor)
+    return f"{plain / best.factor:.6g} {best.name}"

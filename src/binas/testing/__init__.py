@@ -1,0 +1,20 @@
+"""Public helpers for testing: small spaces, solver cases with brute-force optima, made-up instances of any size."""
+
+from binas.testing.brute_force import brute_force, brute_force_frontier
+from binas.testing.cases import Case, bilinear_cases, small_space, stagewise_cases
+from binas.testing.conformance import cases_for, check_case, check_solver
+from binas.testing.instances import make_problem, make_space
+
+__all__ = [
+    "Case",
+    "bilinear_cases",
+    "brute_force",
+    "brute_force_frontier",
+    "cases_for",
+    "check_case",
+    "check_solver",
+    "make_problem",
+    "make_space",
+    "small_space",
+    "stagewise_cases",
+]

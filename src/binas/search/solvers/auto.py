@@ -15,7 +15,7 @@ from binas.search.solvers._base import SEPARABLE, Capabilities, Options, Solver
 from binas.search.solvers.frontier import fold_answer
 from binas.search.solvers.milp import Milp
 
-SMALL = 100_000
+SMALL = 30_000
 
 
 class Auto(Solver):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.search.matrices import TightForm, tight_form
-from binas.search.problem import SearchProblem, evaluate
+from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import Capabilities, Options, Solver
 from binas.space.architecture import Architecture
@@ -35,18 +36,26 @@ class Milp(Solver):
 
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
         """The proven optimum; solver tolerances are made harmless by cutting off points that break a limit."""
-        form = tight_form(problem)
-        model = _Model(form, self.threads, options)
+        return self._next(problem, _Model(tight_form(problem), self.threads, options))
+
+    def in_order(self, problem: SearchProblem) -> Iterator[Evaluation]:
+        """Architectures within the limits from the best downwards, each found by cutting off those before it."""
+        model = _Model(tight_form(problem), self.threads, Options())
+        while (found := self._next(problem, model)).status is Status.OPTIMAL and found.architecture is not None:
+            yield evaluate(problem, found.architecture)
+            model.forbid(_point(model.form, found.architecture))
+
+    def _next(self, problem: SearchProblem, model: _Model) -> Answer:
         for _ in range(MAX_REPAIRS):
             outcome = model.run()
             if outcome.x is None:
                 return Answer(outcome.status, bound=outcome.bound)
-            architecture = _architecture(form, outcome.x)
+            architecture = _architecture(model.form, outcome.x)
             judged = evaluate(problem, architecture)
             if judged.feasible:
                 bound = judged.accuracy if outcome.status is Status.OPTIMAL else outcome.bound
                 return Answer(outcome.status, architecture, judged.accuracy, bound, {"nodes": outcome.nodes})
-            model.forbid(_point(form, architecture))
+            model.forbid(_point(model.form, architecture))
         return Answer(Status.STOPPED_WITHOUT_ANSWER, bound=outcome.bound)
 
 

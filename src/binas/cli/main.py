@@ -1,0 +1,59 @@
+"""``binas``: the entry point. Every command is a thin layer over a function of the library."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from binas.cli import example_commands, search_commands, space_commands
+from binas.errors import BinasError
+from binas.version import __version__
+
+app = typer.Typer(
+    name="binas",
+    help="The most accurate network within your limits, proven and explained.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    add_completion=False,
+)
+space_commands.register(app)
+example_commands.register(app)
+search_commands.register(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"binas {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """The most accurate network within your limits, proven and explained."""
+
+
+def main() -> None:
+    """Run the command line; bad input becomes one paragraph and exit code 2."""
+    try:
+        app()
+    except BinasError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(2)
+    except BrokenPipeError:  # the reader of our output went away, as in `binas ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""Around the optimum: the K best architectures, and all within so many points of the best. Exact.
+
+An architecture's value is at most UB - (sum of its reduced costs), see :mod:`binas.search.lagrangian`. So all
+architectures of value at least UB - g are among those whose reduced costs sum to at most g; these are listed
+without dropping dominated ones, and g is raised until enough are found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from binas.errors import ProblemError
+from binas.search.labels import Labels, decode, nothing
+from binas.search.lagrangian import (
+    Padded,
+    Reduced,
+    Relaxed,
+    TooManyError,
+    above,
+    lagrangian_values,
+    stage_labels,
+    cross,
+    solve_dual,
+)
+from binas.search.problem import Evaluation, SearchProblem, evaluate
+from binas.search.solve import solve
+from binas.search.solvers.milp import Milp
+from binas.search.terms import Terms, build_terms, limit_rows
+from binas.space.architecture import Architecture
+
+MAX_LISTED = 2_000_000
+MOST = 1000
+MOST_BY_PROGRAM = 50
+FEW = 50_000  # spaces so small that everything is listed at once
+
+
+@dataclass(frozen=True)
+class Alternatives:
+    """The best architectures in order, the optimum first.
+
+    ``complete``: nothing that was asked for is missing; otherwise more exist than are listed.
+    """
+
+    items: tuple[Evaluation, ...]
+    complete: bool
+
+
+def best_architectures(
+    problem: SearchProblem, count: int | None = None, within: float | None = None, most: int = MOST
+) -> Alternatives:
+    """The ``count`` best distinct architectures, or all within ``within`` points of the best (at most ``most``)."""
+    if (count is not None and count < 1) or (within is not None and not 0 <= within < np.inf):
+        raise ProblemError("ask for at least one architecture (--top 1), or within a distance of zero or more points.")
+    best = solve(problem, "auto").evaluation
+    if best is None:
+        return Alternatives((), True)
+    wanted = most if count is None else min(count, most)
+    distance = np.inf if within is None else within
+    try:
+        found, complete = _Listing(problem, best.accuracy).closest(wanted, distance)
+        items = [evaluate(problem, architecture) for architecture in found]
+    except TooManyError:
+        items, complete = _one_by_one(problem, best.accuracy, wanted, distance)
+    items.sort(key=lambda item: (-item.accuracy, str(item.architecture)))
+    if within is not None:
+        slack = 1e-9 * max(1.0, abs(best.accuracy))
+        items = [item for item in items if item.accuracy >= best.accuracy - within - slack]
+    enough = count is not None and len(items) >= count
+    return Alternatives(tuple(items[:wanted]), enough or (complete and len(items) <= wanted))
+
+
+def _one_by_one(
+    problem: SearchProblem, optimum: float, wanted: int, distance: float
+) -> tuple[list[Evaluation], bool]:
+    """The best architectures by repeated integer programs: slower, but not hurt by a weak bound."""
+    if problem.objective.kind != "bilinear":
+        raise ProblemError("too many architectures are close to the best to list them; add or tighten a limit.")
+    items: list[Evaluation] = []
+    for item in Milp().in_order(problem):
+        if item.accuracy < optimum - distance - 1e-9 * max(1.0, abs(optimum)):
+            return items, True
+        items.append(item)
+        if len(items) >= min(wanted, MOST_BY_PROGRAM):
+            return items, False
+    return items, True
+
+
+class _Listing:
+    """Lists all architectures close to the optimum, in growing neighbourhoods."""
+
+    def __init__(self, problem: SearchProblem, optimum: float):
+        self.space = problem.space
+        self.terms: Terms = build_terms(problem, limit_rows(problem))
+        self.padded = Padded(self.terms)
+        self.at: Relaxed = solve_dual(self.padded).relaxed
+        self.reduced = Reduced.at(self.padded, self.at.multipliers)
+        self.most = MAX_LISTED if self.terms.rows <= 1 else MAX_LISTED // 10  # then integer programs are faster
+        self.slack = 1e-9 * max(1.0, abs(optimum))
+        finite = [part[np.isfinite(part)] for part in (self.reduced.configs, self.reduced.depths)]
+        self.widest = sum(float(part.sum()) for part in finite)  # no architecture's reduced costs exceed this
+        self.least = max(0.0, self.at.bound + float(self.terms.constant[0]) - optimum)
+
+    def closest(self, wanted: int, distance: float) -> tuple[list[Architecture], bool]:
+        """Architectures in order of closeness: at least ``wanted`` or all within ``distance``, and whether all are in."""
+        first = np.inf if self.space.count <= FEW else max(self.least, 1e-4 * self.widest)
+        step = min(distance, first)
+        best: tuple[Labels, NDArray[np.intp]] | None = None
+        complete = False
+        while True:
+            try:
+                labels = self._all_within(self.least + step + self.slack)
+            except TooManyError:
+                break
+            inside = np.flatnonzero(labels.data[0] >= self.at.bound - self.least - step - self.slack)
+            best = (labels, inside)
+            complete = step >= distance or step >= self.widest
+            if complete or len(inside) >= wanted:
+                break
+            step = min(distance, 1.5 * step)
+        if best is None:
+            raise TooManyError
+        return self._read(*best, wanted), complete
+
+    def _all_within(self, gap: float) -> Labels:
+        """Every architecture within all budgets whose reduced costs sum to at most ``gap``."""
+        multipliers, count = self.at.multipliers, len(self.terms.stages)
+        stages = [
+            stage_labels(self.padded, self.reduced, multipliers, s, gap, False, self.most) for s in range(count)
+        ]
+        lows = np.array([stage.data[1:].min(axis=1) for stage in stages]).reshape(count, -1)
+        after = np.vstack([np.cumsum(lows[::-1], axis=0)[::-1][1:], np.zeros(self.terms.rows)])
+        total, reached = nothing(self.terms.rows), 0.0
+        for k, stage in enumerate(stages):
+            if len(total) * len(stage) > 4 * self.most:
+                raise TooManyError
+            total = cross(total, stage, self.padded.budget - after[k])
+            reached += float(lagrangian_values(stage.data, multipliers).max())
+            total = above(total, multipliers, reached - gap)
+            if len(total) > self.most:
+                raise TooManyError
+        return total
+
+    def _read(self, labels: Labels, inside: NDArray[np.intp], wanted: int) -> list[Architecture]:
+        order = inside[np.argsort(-labels.data[0, inside], kind="stable")]
+        if len(order) > wanted:  # keep ties of the last one, so that the caller can order them
+            last = labels.data[0, order[wanted - 1]]
+            order = order[labels.data[0, order] >= last][: 10 * wanted]
+        depths, configs = decode(self.terms, labels, order)
+        return [self.space.from_indices(d, c) for d, c in zip(depths.tolist(), configs.tolist(), strict=True)]

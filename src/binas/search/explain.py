@@ -1,0 +1,151 @@
+"""Why an architecture looks as it does: per decision, what it brings, what it costs, and the best alternative."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from binas.search.problem import Evaluation, SearchProblem, evaluate
+from binas.search.result import costs_json
+from binas.space.architecture import Architecture
+from binas.space.space import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another choice for one decision, all others unchanged: differences to the explained architecture."""
+
+    choice: str
+    accuracy: float
+    costs: Mapping[str, float]
+    feasible: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One decision: its contribution in points and its costs (each relative to the average choice for
+    accuracy, absolute for costs), and the alternatives that would change the accuracy most.
+
+    ``best`` is the alternative with the highest accuracy whatever it costs; ``best_within`` the best one
+    that keeps the limits. Either may be worse than the choice made.
+    """
+
+    stage: str
+    block: int | None
+    choice: str
+    contribution: float | None
+    costs: Mapping[str, float]
+    best: Alternative | None
+    best_within: Alternative | None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """All decisions of one architecture."""
+
+    problem: SearchProblem
+    evaluation: Evaluation
+    decisions: tuple[Decision, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that ``binas explain --json`` prints."""
+        found = self.evaluation
+        return {
+            "architecture": str(found.architecture),
+            "accuracy": found.accuracy,
+            "accuracy_stderr": found.accuracy_stderr,
+            "costs": costs_json(self.problem, found),
+            "feasible": found.feasible,
+            "decisions": [_decision_json(item) for item in self.decisions],
+        }
+
+
+def _decision_json(item: Decision) -> dict[str, Any]:
+    return {
+        "stage": item.stage,
+        "kind": "depth" if item.block is None else "config",
+        "block": item.block,
+        "choice": item.choice,
+        "contribution": item.contribution,
+        "costs": dict(item.costs),
+        "best_alternative": _alternative_json(item.best),
+        "best_alternative_within_limits": _alternative_json(item.best_within),
+    }
+
+
+def _alternative_json(item: Alternative | None) -> dict[str, Any] | None:
+    if item is None:
+        return None
+    return {"choice": item.choice, "accuracy": item.accuracy, "costs": dict(item.costs), "feasible": item.feasible}
+
+
+def explain(problem: SearchProblem, architecture: Architecture) -> Explanation:
+    """Explain every decision of an architecture under the problem's tables and limits."""
+    base = evaluate(problem, architecture)
+    decisions = []
+    for s, stage in enumerate(problem.space.stages):
+        decisions.append(_depth_decision(problem, base, s, stage))
+        for b in range(len(architecture.stages[s])):
+            decisions.append(_config_decision(problem, base, s, b))
+    return Explanation(problem, base, tuple(decisions))
+
+
+def _depth_decision(problem: SearchProblem, base: Evaluation, s: int, stage: Stage) -> Decision:
+    names = base.architecture.stages[s]
+    index = stage.depths.index(len(names))
+    values = getattr(problem.objective, "values", None)
+    contribution = None if values is None else float(values.depths[s][index])
+    costs = {name: float(cost.values.depths[s][index]) for name, cost in problem.costs.items()}
+    options = list(_other_depths(problem, base, s, stage))
+    return Decision(stage.name, None, str(len(names)), contribution, costs, *_best_two(options))
+
+
+def _config_decision(problem: SearchProblem, base: Evaluation, s: int, b: int) -> Decision:
+    stage, names = problem.space.stages[s], base.architecture.stages[s]
+    c = problem.space.config_index(s, b, names[b])
+    values = getattr(problem.objective, "values", None)
+    contribution = None if values is None else float(values.configs[s][b][c])
+    costs = {name: float(cost.values.configs[s][b][c]) for name, cost in problem.costs.items()}
+    others = [config.name for config in stage.blocks[b] if config.name != names[b]]
+    options = [_alternative(problem, base, s, (*names[:b], name, *names[b + 1 :]), name) for name in others]
+    return Decision(stage.name, b + 1, names[b], contribution, costs, *_best_two(options))
+
+
+def _other_depths(problem: SearchProblem, base: Evaluation, s: int, stage: Stage) -> Iterator[Alternative]:
+    """Other depths: blocks are cut off at the end, or added one by one with the config that brings most."""
+    names = base.architecture.stages[s]
+    for depth in stage.depths:
+        if depth < len(names):
+            yield _alternative(problem, base, s, names[:depth], str(depth))
+        elif depth > len(names):
+            yield from _deeper(problem, base, s, depth)
+
+
+def _deeper(problem: SearchProblem, base: Evaluation, s: int, depth: int) -> Iterator[Alternative]:
+    """The stage at a larger depth with, for all added blocks, the same config: the most accurate and the cheapest."""
+    names, stage = base.architecture.stages[s], problem.space.stages[s]
+    shared = [c.name for c in stage.blocks[len(names)] if all(c.name in _names(stage, b) for b in range(len(names), depth))]
+    for name in shared:
+        longer = names + (name,) * (depth - len(names))
+        yield _alternative(problem, base, s, longer, f"{depth} (+{name})")
+
+
+def _names(stage: Stage, block: int) -> set[str]:
+    return {config.name for config in stage.blocks[block]}
+
+
+def _alternative(
+    problem: SearchProblem, base: Evaluation, s: int, names: tuple[str, ...], label: str
+) -> Alternative:
+    stages = list(base.architecture.stages)
+    stages[s] = names
+    other = evaluate(problem, Architecture(tuple(stages)))
+    costs = {name: other.costs[name] - base.costs[name] for name in base.costs}
+    return Alternative(label, other.accuracy - base.accuracy, costs, other.feasible)
+
+
+def _best_two(options: list[Alternative]) -> tuple[Alternative | None, Alternative | None]:
+    best = max(options, key=lambda item: item.accuracy, default=None)
+    within = max((item for item in options if item.feasible), key=lambda item: item.accuracy, default=None)
+    return best, within

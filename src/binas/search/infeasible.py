@@ -1,0 +1,159 @@
+"""Why limits cannot be kept, and the smallest change that would make them possible."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from binas.search.matrices import tight_form
+from binas.search.objective import BilinearObjective
+from binas.search.problem import Limit, SearchProblem, evaluate
+from binas.search.solve import solve
+from binas.space.encoding import Encoding
+from binas.tables.entries import Column
+from binas.tables.units import format_quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """Changing one limit to ``value`` makes the problem feasible; ``change`` is relative to the old limit."""
+
+    limit: Limit
+    value: float
+    change: float
+
+
+@dataclass(frozen=True)
+class Infeasibility:
+    """Extremes each limited cost can reach alone, the limits impossible alone, and single relaxations that help.
+
+    ``together`` lists the new values when no single change is enough: those of the architecture that breaks
+    the limits by the smallest common fraction.
+    """
+
+    problem: SearchProblem
+    extremes: Mapping[str, tuple[float, float]]
+    blocking: tuple[Limit, ...]
+    relaxations: tuple[Relaxation, ...]
+    together: tuple[Relaxation, ...]
+
+    def sentence(self) -> str:
+        """One paragraph for people."""
+        problem, parts = self.problem, [f"no architecture keeps {self.problem.describe_limits()}."]
+        for limit in self.blocking:
+            least, most = self.extremes[limit.cost]
+            unit = problem.costs[limit.cost].unit
+            word, reach = ("most", most) if limit.lower else ("least", least)
+            parts.append(f"{limit.cost} alone is impossible: the {word} any architecture has is {format_quantity(reach, unit)}.")
+        best = self.relaxations[:1] or self.together
+        changes = " and ".join(_written(problem, item) for item in best)
+        parts.append(f"The smallest change that works: move {changes}." if best else "No change of limits was found that works.")
+        return " ".join(parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """The object under ``infeasible`` in ``binas search --json``."""
+        units = {name: cost.unit.name for name, cost in self.problem.costs.items()}
+        return {
+            "explanation": self.sentence(),
+            "extremes": {
+                name: {"least": low, "most": high, "unit": units[name]} for name, (low, high) in self.extremes.items()
+            },
+            "blocking": [limit.cost for limit in self.blocking],
+            "relaxations": [
+                {"cost": item.limit.cost, "lower": item.limit.lower, "value": item.value, "unit": units[item.limit.cost]}
+                for item in (self.relaxations or self.together)
+            ],
+        }
+
+
+def _written(problem: SearchProblem, item: Relaxation) -> str:
+    unit = problem.costs[item.limit.cost].unit
+    word = "down to" if item.limit.lower else "up to"
+    return f"the {item.limit.cost} limit {word} {format_quantity(_rounded(item.value, item.limit.lower), unit)}"
+
+
+def _rounded(value: float, down: bool) -> float:
+    """Five significant digits, rounded to the side that works."""
+    if value == 0:
+        return 0.0
+    step = 10.0 ** (math.floor(math.log10(abs(value))) - 4)
+    return (math.floor(value / step) if down else math.ceil(value / step)) * step
+
+
+def explain_infeasible(problem: SearchProblem) -> Infeasibility:
+    """Find out which limits block and what the cheapest relaxation is. Call it only for infeasible problems."""
+    names = list(dict.fromkeys(limit.cost for limit in problem.limits))
+    extremes = {name: (_extreme(problem, name, (), False), _extreme(problem, name, (), True)) for name in names}
+    blocking = tuple(limit for limit in problem.limits if not _possible_alone(problem, limit, extremes))
+    relaxations = tuple(sorted(_single(problem), key=lambda item: item.change))
+    together = () if relaxations else _joint(problem)
+    reached = {name: (low or 0.0, high or 0.0) for name, (low, high) in extremes.items()}
+    return Infeasibility(problem, reached, blocking, relaxations, together)
+
+
+def _extreme(problem: SearchProblem, cost: str, limits: tuple[Limit, ...], highest: bool) -> float | None:
+    """Least (or greatest) value of a cost under some limits; None if they cannot be kept."""
+    table = problem.costs[cost]
+    objective = BilinearObjective.negative_cost(table)
+    if highest:
+        objective = BilinearObjective(table.fixed, table.values)
+    result = solve(replace(problem, objective=objective, limits=limits), "auto")
+    return None if result.accuracy is None else result.accuracy * (1.0 if highest else -1.0)
+
+
+def _possible_alone(
+    problem: SearchProblem, limit: Limit, extremes: Mapping[str, tuple[float | None, float | None]]
+) -> bool:
+    reach = extremes[limit.cost][1 if limit.lower else 0]
+    return reach is not None and limit.holds(reach, problem.tolerance(limit))
+
+
+def _single(problem: SearchProblem) -> list[Relaxation]:
+    """For each limit: the value it would have to take if all others stay."""
+    found = []
+    for limit in problem.limits:
+        others = tuple(other for other in problem.limits if other is not limit)
+        value = _extreme(problem, limit.cost, others, limit.lower)
+        if value is not None:
+            found.append(Relaxation(limit, value, _change(limit, value)))
+    return found
+
+
+def _change(limit: Limit, value: float) -> float:
+    return abs(value - limit.value) / max(abs(limit.value), 1e-300)
+
+
+def _joint(problem: SearchProblem) -> tuple[Relaxation, ...]:
+    """The architecture that breaks all limits by the smallest common fraction, and the limits it would need.
+
+    min t  s.t.  sign * cost_k <= sign * limit_k + t * |limit_k|  for every limit k, over architectures.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csr_array, hstack, vstack
+
+    form = tight_form(replace(problem, objective=_nothing(problem)))
+    size, weights = len(form.objective), np.array([max(abs(limit.value), 1e-12) for limit in problem.limits])
+    rows = hstack([csr_array(form.rows / weights[:, None]), -np.ones((len(weights), 1))])
+    structure = hstack([form.equality, csr_array((len(form.right), 1))])
+    lower = np.concatenate([form.right, np.full(len(weights), -np.inf)])
+    upper = np.concatenate([form.right, form.bounds / weights])
+    found = milp(
+        np.append(np.zeros(size), 1.0),
+        integrality=np.append(np.ones(size), 0),
+        bounds=Bounds(np.zeros(size + 1), np.append(np.ones(size), np.inf)),
+        constraints=LinearConstraint(vstack([structure, rows]), lower, upper),
+    )
+    if found.x is None:
+        return ()
+    alpha = problem.space.alpha_size
+    reached = evaluate(problem, Encoding(problem.space).round(found.x[:alpha], found.x[alpha:size]))
+    needed = [(limit, reached.costs[limit.cost]) for limit in reached.broken]
+    return tuple(Relaxation(limit, value, _change(limit, value)) for limit, value in needed)
+
+
+def _nothing(problem: SearchProblem) -> BilinearObjective:
+    return BilinearObjective(0.0, Column.full(problem.space, 0.0))

@@ -1,0 +1,287 @@
+"""What the solvers of the paper's integer program share: the program as numbers, the loop around a solver.
+
+For a bilinear objective the program is the one of section 3.4, nothing linearised: x = (alpha, beta) binary,
+
+    max r + q_beta' beta + alpha' Q beta
+    s.t. fixed + p_beta' beta + alpha' Theta beta <= T,  sum_c alpha[s,b,c] = 1,  sum_d beta[s,d] = 1.
+
+A quadratic objective (section 4.2) is defined on z = (y, beta) with y = alpha masked by the depth. Its
+program has the variables z themselves, sum_c y[s,b,c] = sum_{d >= b} beta[s,d] for every block, limits that
+are linear in z, and the objective b + a'z + z'Qz.
+
+Objective and limits are divided by their largest coefficient, so that a solver's tolerances are relative.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from binas.errors import SolverClaimError
+from binas.search.matrices import Bilinear, TightForm, paper_form, structure, tight_form
+from binas.search.objective import BilinearObjective, QuadraticObjective
+from binas.search.problem import Evaluation, SearchProblem, evaluate
+from binas.search.result import Answer, Status
+from binas.search.solvers._base import Options, Solver
+from binas.search.verify import TOLERANCE
+from binas.space.architecture import Architecture
+from binas.space.encoding import Encoding, Inactive
+from binas.space.space import SearchSpace
+from binas.tables.entries import Column
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+PROGRAM_OBJECTIVES = frozenset({"bilinear", "quadratic"})
+PAPER_SECONDS = 100.0  # what the paper gives its solver (appendix on the experimental setting)
+MAX_REPAIRS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """constant + linear' x + sum_k weights[k] * x[left[k]] * x[right[k]]."""
+
+    constant: float
+    linear: Array
+    left: Ints
+    right: Ints
+    weights: Array
+
+    @property
+    def largest(self) -> float:
+        """Largest magnitude of a coefficient (the constant left out)."""
+        return float(max(np.abs(self.linear).max(initial=0.0), np.abs(self.weights).max(initial=0.0)))
+
+    @property
+    def reach(self) -> float:
+        """Sum of all magnitudes: no binary point has a larger |value - constant|."""
+        return float(np.abs(self.linear).sum() + np.abs(self.weights).sum())
+
+    def divided(self, by: float) -> Form:
+        """The form divided by a positive number."""
+        return replace(self, constant=self.constant / by, linear=self.linear / by, weights=self.weights / by)
+
+    def value(self, x: Array) -> float:
+        """The form at a point."""
+        return float(self.constant + self.linear @ x + self.weights @ (x[self.left] * x[self.right]))
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """max unit * objective(x) over binary x with equality @ x = right and every limit(x) <= its bound.
+
+    The objective is in units of ``unit`` (percent times ``unit`` where the problem is in percent); each limit
+    is divided by its own largest coefficient and has no constant.
+    """
+
+    space: SearchSpace
+    inactive: Inactive
+    unit: float
+    objective: Form
+    limits: tuple[tuple[Form, float], ...]
+    equality: Any
+    right: Array
+
+    @property
+    def size(self) -> int:
+        """Number of binary variables."""
+        return self.space.alpha_size + self.space.beta_size
+
+    def point(self, architecture: Architecture) -> Array:
+        """The variables of an architecture."""
+        return np.concatenate(Encoding(self.space).encode(architecture, inactive=self.inactive))
+
+    def ones(self, architecture: Architecture) -> list[int]:
+        """The variables that are one at every point of this architecture and at no point of another."""
+        active = np.concatenate(Encoding(self.space).encode(architecture, inactive="zero"))
+        return [int(i) for i in np.flatnonzero(active)]
+
+    def architecture(self, x: Array) -> Architecture:
+        """The architecture of a point that is binary up to a tolerance."""
+        return Encoding(self.space).round(x[: self.space.alpha_size], x[self.space.alpha_size :])
+
+    def in_percent(self, scaled: float) -> float | None:
+        """A solver's objective value or bound in the objective's own unit; None if it is not finite."""
+        return self.unit * scaled if math.isfinite(scaled) and abs(scaled) < 1e19 else None
+
+
+def pose(problem: SearchProblem) -> Program:
+    """The program of a problem: the paper's for a bilinear objective, over z for a quadratic one."""
+    if isinstance(problem.objective, QuadraticObjective):
+        return _quadratic_program(problem, problem.objective)
+    form = paper_form(problem)
+    rows = [_of_bilinear(row) for row in form.rows]
+    equality, right = _simplexes(problem.space)
+    limits = _scaled_limits(rows, form.bounds)
+    return _program(problem.space, "first", _of_bilinear(form.objective), limits, equality, right)
+
+
+def _quadratic_program(problem: SearchProblem, objective: QuadraticObjective) -> Program:
+    """Structure and limits of the tight form with the quadratic objective in place of the linear one."""
+    nothing = BilinearObjective(0.0, Column.full(problem.space, 0.0))
+    tight = tight_form(replace(problem, objective=nothing))
+    limits = _scaled_limits([_of_linear(row) for row in tight.rows], tight.bounds)
+    return _program(problem.space, "zero", _of_quadratic(tight, objective), limits, *structure(problem.space))
+
+
+def _program(
+    space: SearchSpace,
+    inactive: Inactive,
+    objective: Form,
+    limits: tuple[tuple[Form, float], ...],
+    equality: Any,
+    right: Array,
+) -> Program:
+    unit = objective.largest or 1.0
+    return Program(space, inactive, unit, objective.divided(unit), limits, equality, right)
+
+
+def _scaled_limits(rows: list[Form], bounds: Array) -> tuple[tuple[Form, float], ...]:
+    """Each row without its constant, divided so that its largest coefficient is one."""
+    result = []
+    for row, bound in zip(rows, bounds.tolist(), strict=True):
+        room = bound - row.constant
+        scale = max(row.largest, 1e-6 * abs(room), 1e-300)
+        result.append((replace(row, constant=0.0).divided(scale), room / scale))
+    return tuple(result)
+
+
+def _of_bilinear(form: Bilinear) -> Form:
+    alphas = form.matrix.shape[0]
+    left, right = np.nonzero(form.matrix)
+    linear = np.concatenate([np.zeros(alphas), form.beta])
+    return Form(form.constant, linear, left, right + alphas, form.matrix[left, right])
+
+
+def _of_linear(row: Array) -> Form:
+    none = np.zeros(0, dtype=np.int64)
+    return Form(0.0, row, none, none, np.zeros(0))
+
+
+def _of_quadratic(tight: TightForm, objective: QuadraticObjective) -> Form:
+    """b + a'z + z'Qz with each pair of variables once.
+
+    z_i^2 = z_i goes into the linear part; products of two choices of the same decision are zero.
+    """
+    both = objective.quadratic + objective.quadratic.T
+    upper = np.triu(both, 1)
+    encoding, alphas = Encoding(tight.space), tight.space.alpha_size
+    depths = [slice(alphas + where.start, alphas + where.stop) for where in encoding.beta_stages]
+    for where in [*(block for row in encoding.alpha_blocks for block in row), *depths]:
+        upper[where, where] = 0.0
+    left, right = np.nonzero(upper)
+    linear = objective.linear + np.diag(objective.quadratic)
+    return Form(objective.constant, linear, left, right, upper[left, right])
+
+
+def _simplexes(space: SearchSpace) -> tuple[Any, Array]:
+    """sum_c alpha[s,b,c] = 1 for every block, sum_d beta[s,d] = 1 for every stage."""
+    from scipy.sparse import csr_array
+
+    sizes = [len(block) for stage in space.stages for block in stage.blocks]
+    sizes += [len(stage.depths) for stage in space.stages]
+    starts = np.cumsum([0, *sizes])
+    count = int(starts[-1])
+    matrix = csr_array((np.ones(count), np.arange(count), starts), shape=(len(sizes), count))
+    return matrix, np.ones(len(sizes))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one run of a solver ended: a point, and an upper bound in the objective's own unit."""
+
+    status: Status
+    x: Array | None = None
+    bound: float | None = None
+    nodes: int = 0
+
+
+class Model(Protocol):
+    """A program inside a solver."""
+
+    def run(self, seconds: float) -> Outcome:
+        """Solve (again) for at most ``seconds``."""
+
+    def forbid(self, ones: list[int]) -> None:
+        """Cut off one architecture: the sum of its ones <= their number - 1."""
+
+    def close(self) -> None:
+        """Give back memory and licence."""
+
+
+class ProgramSolver(Solver, ABC):
+    """A solver of the program: subclasses translate it, this class runs it and judges what comes back."""
+
+    @abstractmethod
+    def _model(self, program: Program, options: Options) -> Model:
+        """The program inside the solver."""
+
+    def solve(self, problem: SearchProblem, options: Options) -> Answer:
+        """The optimum, or the best found in the time (100 s unless given) with the solver's bound.
+
+        A point that keeps a limit only within the solver's tolerance is forbidden and the program run again.
+        """
+        program = pose(problem)
+        limit = PAPER_SECONDS if options.time_limit is None else options.time_limit
+        deadline = time.monotonic() + limit
+        start = _usable_start(problem, options)
+        with contextlib.closing(self._model(program, options)) as model:
+            outcome, judged, repairs = _run_until_kept(problem, program, model, deadline)
+        return self._answer(outcome, judged, start, {"nodes": outcome.nodes, "repairs": repairs})
+
+    def _answer(
+        self, outcome: Outcome, judged: Evaluation | None, start: Evaluation | None, details: dict[str, Any]
+    ) -> Answer:
+        """The claim: the better of the solver's point and the start, with what is proven about it."""
+        if outcome.status is Status.INFEASIBLE:
+            if start is not None:
+                raise SolverClaimError(
+                    f"{self.name} says infeasible, but {start.architecture} keeps the limits."
+                )
+            return Answer(Status.INFEASIBLE, details=details)
+        known = [item for item in (judged, start) if item is not None]
+        if not known:
+            return Answer(Status.STOPPED_WITHOUT_ANSWER, bound=outcome.bound, details=details)
+        best = max(known, key=lambda item: item.accuracy)
+        if outcome.status is Status.OPTIMAL and judged is not None and _agrees(outcome.bound, best.accuracy):
+            return Answer(Status.OPTIMAL, best.architecture, best.accuracy, best.accuracy, details)
+        bound = None if outcome.bound is None else max(outcome.bound, best.accuracy)
+        return Answer(Status.STOPPED_WITH_ANSWER, best.architecture, best.accuracy, bound, details)
+
+
+def _agrees(bound: float | None, value: float) -> bool:
+    """Whether a bound equals the value computed from the tables, up to what the verifier lets pass."""
+    return bound is not None and abs(bound - value) <= TOLERANCE * max(1.0, abs(value))
+
+
+def _run_until_kept(
+    problem: SearchProblem, program: Program, model: Model, deadline: float
+) -> tuple[Outcome, Evaluation | None, int]:
+    """The last run, its architecture if that keeps every limit, and how many were forbidden before it."""
+    for repairs in range(MAX_REPAIRS):
+        outcome = model.run(max(deadline - time.monotonic(), 0.0))
+        if outcome.x is None:
+            return outcome, None, repairs
+        judged = evaluate(problem, program.architecture(outcome.x))
+        if judged.feasible:
+            return outcome, judged, repairs
+        model.forbid(program.ones(judged.architecture))
+    return outcome, None, MAX_REPAIRS
+
+
+def _usable_start(problem: SearchProblem, options: Options) -> Evaluation | None:
+    """The warm start judged, if it keeps every limit."""
+    judged = None if options.warm_start is None else evaluate(problem, options.warm_start)
+    return judged if judged is not None and judged.feasible else None
+
+
+def start_point(program: Program, options: Options) -> Array | None:
+    """The variables of the warm start, or None; a solver rejects a start that breaks a limit by itself."""
+    return None if options.warm_start is None else program.point(options.warm_start)

@@ -1,0 +1,41 @@
+"""Shared settings and fixtures.
+
+Hypothesis is deterministic so that a run can be repeated; ``HYPOTHESIS_PROFILE=explore`` looks for new cases.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+SLOW_DRAWING = [HealthCheck.too_slow, HealthCheck.data_too_large]
+settings.register_profile(
+    "default", deadline=None, max_examples=50, derandomize=True, suppress_health_check=SLOW_DRAWING
+)
+settings.register_profile("explore", deadline=None, max_examples=1000, suppress_health_check=SLOW_DRAWING)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def _public_table(name: str) -> Path:
+    folder = os.environ.get("BINAS_TABLES")
+    if not folder:
+        pytest.skip("BINAS_TABLES is not set: it names the folder with the public tables")
+    path = Path(folder) / name
+    if not path.exists():
+        pytest.skip(f"the folder of BINAS_TABLES has no {name}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def nas_bench_macro_path() -> Path:
+    """The NAS-Bench-Macro table, or a skip that says why."""
+    return _public_table("nas_bench_macro_cifar10.json")
+
+
+@pytest.fixture(scope="session")
+def tfnas_path() -> Path:
+    """The TF-NAS latency tables, or a skip that says why."""
+    return _public_table("tfnas_block_latency.json")

@@ -1,0 +1,50 @@
+"""Hypothesis strategies for small random problems whose optimum brute force can find."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from binas.search.objective import BilinearObjective, StagewiseObjective
+from binas.search.problem import Limit, SearchProblem
+from binas.testing.cases import make_cost, random_column, small_space
+
+SHAPES = st.lists(
+    st.integers(1, 3).flatmap(
+        lambda blocks: st.tuples(
+            st.sets(st.integers(0, blocks), min_size=1).map(sorted).filter(lambda d: d[-1] > 0),
+            st.lists(st.integers(1, 3), min_size=blocks, max_size=blocks),
+        )
+    ).map(lambda pair: (tuple(pair[0]), tuple(pair[1][: pair[0][-1]]))),
+    min_size=1,
+    max_size=3,
+)
+
+
+@st.composite
+def problems(draw, limits: int | None = None, lower: bool = True, stagewise: bool = False) -> SearchProblem:
+    """A random problem: small whole numbers (many ties) or reals, some limits, some of them impossible."""
+    space = small_space(draw(SHAPES))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    whole = draw(st.booleans())
+
+    def column(low: float, high: float, depth: float):
+        made = random_column(space, rng, low, high, depth)
+        return made.map(np.rint) if whole else made
+
+    names = ["latency", "energy", "params"]
+    costs = {n: make_cost(space, n, column(0.0, 4.0, 0.0), 1.0, "1") for n in names}
+    objective = BilinearObjective(10.0, column(-2.0, 3.0, 1.5))
+    if stagewise:
+        table = {}
+        objective = StagewiseObjective.from_function(
+            space, lambda s, i: table.setdefault((s, i), float(np.rint(rng.normal() * 3) if whole else rng.normal())), 10.0
+        )
+    count = draw(st.integers(0, 3)) if limits is None else limits
+    chosen = []
+    for k in range(count):
+        name = names[k % 3] if draw(st.booleans()) else names[0]
+        fraction = draw(st.floats(0.0, 1.0))
+        value = 1.0 + fraction * sum(4.0 * len(stage.blocks) for stage in space.stages)
+        chosen.append(Limit(name, float(np.rint(value)) if whole else value, lower=lower and draw(st.integers(0, 3)) == 0))
+    return SearchProblem(space, objective, costs, tuple(chosen))

@@ -1,0 +1,102 @@
+"""Problems: limits with units, evaluation, batches."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from problems import problems
+
+from binas.errors import ArchitectureError, ProblemError, UnitError
+from binas.search.objective import BatchValues, BilinearObjective, CallableObjective, QuadraticObjective
+from binas.search.problem import Limit, SearchProblem, evaluate, parse_limit
+from binas.space import Architecture, sample_many
+from binas.tables.entries import Column
+from binas.testing import make_problem, make_space
+
+
+@pytest.fixture()
+def problem():
+    return make_problem(make_space(2, 3, 3), 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("latency=45ms", Limit("latency", 45.0)),
+        ("latency <= 0.045 s", Limit("latency", 45.0)),
+        ("latency>=30000us", Limit("latency", 30.0, lower=True)),
+    ],
+)
+def test_limits_are_read_in_any_unit_of_their_kind(problem, text, limit):
+    found = parse_limit(text, problem.costs)
+    assert (found.cost, found.lower) == (limit.cost, limit.lower)
+    assert found.value == pytest.approx(limit.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ("latency=45", UnitError, "no unit"),
+        ("latency=45MiB", UnitError, "bytes"),
+        ("latency=fast", UnitError, "cannot read"),
+        ("energy=3mJ", ProblemError, "no cost 'energy'"),
+        ("latency", ProblemError, "COST=QUANTITY"),
+        ("latency=1e999ms", UnitError, "not finite"),
+    ],
+)
+def test_bad_limits_say_what_to_write(problem, text, error, words):
+    with pytest.raises(error, match=words):
+        parse_limit(text, problem.costs)
+
+
+def test_a_problem_refuses_what_cannot_be_right(problem):
+    with pytest.raises(ProblemError, match="no cost"):
+        problem.with_limits([Limit("energy", 1.0)])
+    with pytest.raises(ProblemError, match="finite"):
+        problem.with_limits([Limit("latency", float("nan"))])
+    broken = problem.objective.values.map(lambda x: x * float("nan"))
+    with pytest.raises(ProblemError, match="NaN"):
+        SearchProblem(problem.space, BilinearObjective(0.0, broken), problem.costs)
+    with pytest.raises(ProblemError, match="does not fit"):
+        SearchProblem(problem.space, QuadraticObjective(0.0, np.zeros(3), np.zeros((3, 3))), problem.costs)
+
+
+def test_evaluation_by_hand():
+    space = make_space(1, 2, 2)
+    values = Column((np.array([0.5, 1.0]),), ((np.array([0.1, 0.2]), np.array([0.3, 0.4])),))
+    stderr = values.map(lambda x: x / 10)
+    made = make_problem(space, 0)
+    problem = SearchProblem(space, BilinearObjective(70.0, values, 0.2, stderr), made.costs, (Limit("latency", 1.0),))
+    judged = evaluate(problem, Architecture((("c1", "c0"),)))
+    assert judged.accuracy == pytest.approx(70.0 + 1.0 + 0.2 + 0.3)
+    assert judged.accuracy_stderr == pytest.approx(np.sqrt(0.2**2 + 0.1**2 + 0.02**2 + 0.03**2))
+    cost = made.costs["latency"]
+    assert judged.costs["latency"] == pytest.approx(5.0 + cost.values.configs[0][0][1] + cost.values.configs[0][1][0])
+    assert judged.broken == problem.limits
+    with pytest.raises(ArchitectureError):
+        evaluate(problem, Architecture((("c1", "c9"),)))
+
+
+@given(problem=problems())
+@settings(max_examples=30, deadline=None)
+def test_batches_equal_single_evaluations(problem):
+    drawn = sample_many(problem.space, 20, 0)
+    depths, configs = problem.space.to_indices(drawn)
+    batch = BatchValues(problem.space)
+    wanted = [evaluate(problem, a) for a in drawn]
+    np.testing.assert_allclose(batch.objective(problem.objective, depths, configs), [x.accuracy for x in wanted], atol=1e-9)
+    cost = problem.costs["energy"]
+    np.testing.assert_allclose(cost.fixed + batch.column(cost.values, depths, configs), [x.costs["energy"] for x in wanted])
+
+
+def test_general_objectives_in_batches():
+    problem = make_problem(make_space(2, 3, 3), 0)
+    space, rng = problem.space, np.random.default_rng(0)
+    n = space.alpha_size + space.beta_size
+    quadratic = QuadraticObjective(1.0, rng.normal(size=n), rng.normal(size=(n, n)))
+    counting = CallableObjective(lambda a: float(sum(a.depths)))
+    drawn = sample_many(space, 10, 1)
+    depths, configs = space.to_indices(drawn)
+    for objective in (quadratic, counting):
+        single = [objective.value(space, a) for a in drawn]
+        np.testing.assert_allclose(BatchValues(space).objective(objective, depths, configs), single)
+        assert objective.standard_error(space, drawn[0]) is None

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from binas.space import SearchSpace, builtin_names, enumerate_all, load_space, space_from_yaml, space_to_yaml
+
+COUNTS = {
+    # (12**2 + 12**3 + 12**4)**5: depths 2 to 4 with 12 configs a block, five stages
+    "imagenet-mbconv": 22_608**5,
+    "imagenet-mbconv-e236": 22_608**5,
+    "ofa-mbv3": (9**2 + 9**3 + 9**4) ** 5,
+    "nas-bench-macro": 3_969,
+    "demo": (12 + 12**2 + 12**3) ** 3,
+}
+
+
+def attribute(space: SearchSpace, key: str) -> list[object]:
+    return [stage.get(key) for stage in space.stages]
+
+
+def test_every_builtin_is_tested_here() -> None:
+    assert set(builtin_names()) == set(COUNTS)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_count_is_exact(name: str) -> None:
+    assert load_space(name).count == COUNTS[name]
+    assert load_space(name).name == name
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_round_trip(name: str) -> None:
+    assert space_from_yaml(space_to_yaml(load_space(name))) == load_space(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "alpha", "beta"),
+    [
+        ("imagenet-mbconv", 240, 15),
+        ("imagenet-mbconv-e236", 240, 15),
+        ("ofa-mbv3", 180, 15),
+        ("nas-bench-macro", 5 + 7 + 7, 8),
+        ("demo", 108, 9),
+    ],
+)
+def test_numbers_of_binaries(name: str, alpha: int, beta: int) -> None:
+    space = load_space(name)
+    assert (space.alpha_size, space.beta_size) == (alpha, beta)
+
+
+@pytest.mark.parametrize("name", ["imagenet-mbconv", "imagenet-mbconv-e236"])
+def test_layout_of_the_paper(name: str) -> None:
+    space = load_space(name)
+    assert attribute(space, "channels") == [24, 40, 80, 112, 192]
+    assert attribute(space, "stride") == [2, 2, 2, 1, 2]
+    assert attribute(space, "activation") == ["re", "re", "hs", "hs", "hs"]
+    assert {stage.depths for stage in space.stages} == {(2, 3, 4)}
+    assert space.stem == ("cn_r1_k3_s2_c32_nre", "ds_r1_k3_s1_e1_c16_nre")
+    assert space.head == ("cn_r1_k1_s1_c960",)
+    assert (space.channels, space.resolution, space.features, space.classes) == (3, 224, 1280, 1000)
+
+
+@pytest.mark.parametrize(
+    ("name", "expansions"), [("imagenet-mbconv", (3, 4, 6)), ("imagenet-mbconv-e236", (2, 3, 6))]
+)
+def test_configs_are_indexed_as_in_the_appendix(name: str, expansions: tuple[int, ...]) -> None:
+    """The table of configurations: expansion varies slowest, then kernel, then squeeze-excite."""
+    expected = list(itertools.product(expansions, (3, 5), (False, True)))
+    for stage in load_space(name).stages:
+        for block in stage.blocks:
+            assert [
+                tuple(dict(c.options)[k] for k in ("expansion", "kernel", "se")) for c in block
+            ] == expected
+
+
+def test_once_for_all() -> None:
+    space = load_space("ofa-mbv3")
+    assert attribute(space, "channels") == [24, 40, 80, 112, 160]
+    assert attribute(space, "stride") == [2, 2, 2, 1, 2]
+    assert attribute(space, "activation") == ["re", "re", "hs", "hs", "hs"]
+    assert attribute(space, "se") == [False, True, False, True, True]
+    assert {config.name for config in space.stages[0].blocks[0]} == {
+        f"k{k}e{e}" for k in (3, 5, 7) for e in (3, 4, 6)
+    }
+
+
+def test_only_the_first_block_of_a_stage_has_its_stride() -> None:
+    stage = load_space("imagenet-mbconv").stages[0]
+    strides = [stage.block_options(b, stage.blocks[b][0])["stride"] for b in range(4)]
+    assert strides == [2, 1, 1, 1]
+
+
+def test_nas_bench_macro_has_no_two_equal_networks() -> None:
+    listed = enumerate_all(load_space("nas-bench-macro"))
+    assert len(set(listed)) == len(listed) == 3_969
+    assert all("id" not in stage[1:] for architecture in listed for stage in architecture.stages)

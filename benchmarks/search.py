@@ -45,7 +45,10 @@ TARGETS = {
     "auto / HiGHS": (1 / 5, "one proven answer costs at most 1/5 of HiGHS"),
 }
 BIG_TARGETS = {
-    "12x12x24 fold / naive": (1 / 10, "the 12x12x24 frontier is at least 10 times faster than folding naively"),
+    "12x12x24 fold / naive": (
+        1 / 10,
+        "the 12x12x24 frontier is at least 10 times faster than folding naively",
+    ),
     "12x12x24 certified error": (0.01, "its certified error is below 0.01 points"),
     "12x12x24 memory GiB": (1.0, "it stays under 1 GiB"),
 }
@@ -97,12 +100,15 @@ def ofa_evolution(problem: SearchProblem, seed: int, generations: int = 500) -> 
                 return judged
         return None
 
+    def pick(pool: list[Any]) -> Any:
+        return pool[int(rng.integers(len(pool)))]
+
     population = [x for x in (drawn(lambda: sample(problem.space, rng)) for _ in range(100)) if x]
     for _ in range(generations if population else 0):
         parents = sorted(population, key=lambda x: -x.accuracy)[:25]
-        pick = lambda: parents[int(rng.integers(len(parents)))].architecture  # noqa: B023, E731
-        children = [drawn(lambda: mutate(problem.space, pick(), rng, 0.1)) for _ in range(50)]
-        children += [drawn(lambda: crossover(problem.space, pick(), pick(), rng)) for _ in range(50)]
+        pool = [parent.architecture for parent in parents]
+        children = [drawn(lambda p=pool: mutate(problem.space, pick(p), rng, 0.1)) for _ in range(50)]
+        children += [drawn(lambda p=pool: crossover(problem.space, pick(p), pick(p), rng)) for _ in range(50)]
         population = parents + [child for child in children if child]
     best = max((x.accuracy for x in population), default=float("nan"))
     return time.perf_counter() - start, best
@@ -151,7 +157,9 @@ def tfnas_problem(device: str) -> SearchProblem | None:
     return problem.with_limits([Limit("latency", middle)])
 
 
-def solver_rows(problem: SearchProblem, names: list[str], time_limit: float, seeds: int) -> list[dict[str, Any]]:
+def solver_rows(
+    problem: SearchProblem, names: list[str], time_limit: float, seeds: int
+) -> list[dict[str, Any]]:
     """Every solver on one problem: median seconds, worst gap over seeds, limit kept."""
     best = solve(problem, "milp").accuracy
     assert best is not None
@@ -162,7 +170,9 @@ def solver_rows(problem: SearchProblem, names: list[str], time_limit: float, see
             continue
         random = not make_solver(name).capabilities.exact and name != "best-of"
         try:
-            results = [solve(problem, name, seed=k, time_limit=time_limit) for k in range(seeds if random else 1)]
+            results = [
+                solve(problem, name, seed=k, time_limit=time_limit) for k in range(seeds if random else 1)
+            ]
         except BinasError as error:
             rows.append({"solver": name, "note": str(error)})
             continue
@@ -176,7 +186,10 @@ def solver_rows(problem: SearchProblem, names: list[str], time_limit: float, see
                 "status": str(results[0].status),
             }
         )
-    for name, run in (("CBC (PuLP)", lambda: cbc(problem)), ("OFA-style evolution", lambda: ofa_evolution(problem, 0))):
+    for name, run in (
+        ("CBC (PuLP)", lambda: cbc(problem)),
+        ("OFA-style evolution", lambda: ofa_evolution(problem, 0)),
+    ):
         seconds, value = run()
         rows.append({"solver": name, "seconds": seconds, "gap": best - value, "kept": True, "status": ""})
     return rows
@@ -221,7 +234,13 @@ def child(kind: str, dims: str) -> None:
         costs, values, error = found.costs, found.accuracies, found.error
     seconds = time.perf_counter() - start
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    result = {"seconds": seconds, "points": len(costs), "error": error, "memory_gib": memory, "sum": float(values.sum())}
+    result = {
+        "seconds": seconds,
+        "points": len(costs),
+        "error": error,
+        "memory_gib": memory,
+        "sum": float(values.sum()),
+    }
     print(json.dumps(result))
 
 
@@ -236,18 +255,31 @@ def growth_rows(quick: bool) -> list[dict[str, Any]]:
     rows = []
     for dims in GROWTH[:3] if quick else GROWTH:
         ours, naive = in_child("fold", dims), in_child("naive", dims)
-        assert ours["error"] > 0 or (ours["points"] == naive["points"] and np.isclose(ours["sum"], naive["sum"]))
+        assert ours["error"] > 0 or (
+            ours["points"] == naive["points"] and np.isclose(ours["sum"], naive["sum"])
+        )
         problem = make_problem(make_space(*dims), seed=0)
         problem = problem.with_limits([Limit("latency", 0.35 * problem.scales["latency"])])
         auto, milp = median_time(lambda p=problem: solve(p, "auto"), 5), solve(problem, "milp")
         assert abs((milp.accuracy or 0) - (solve(problem, "auto").accuracy or 0)) < 1e-6
-        rows.append({"dims": "x".join(map(str, dims)), "fold": ours, "naive": naive, "auto": auto, "milp": milp.seconds})
+        rows.append(
+            {
+                "dims": "x".join(map(str, dims)),
+                "fold": ours,
+                "naive": naive,
+                "auto": auto,
+                "milp": milp.seconds,
+            }
+        )
     return rows
 
 
 def print_growth(rows: list[dict[str, Any]]) -> None:
     print("\ngrowth series: stages x blocks x configs, whole frontier and one answer")
-    print(f"{'size':12}{'points':>9}{'fold s':>9}{'naive s':>9}{'ratio':>8}{'error':>8}{'MiB':>7}{'auto ms':>9}{'HiGHS ms':>10}")
+    print(
+        f"{'size':12}{'points':>9}{'fold s':>9}{'naive s':>9}{'ratio':>8}{'error':>8}{'MiB':>7}"
+        f"{'auto ms':>9}{'HiGHS ms':>10}"
+    )
     for row in rows:
         fold, naive = row["fold"], row["naive"]
         print(
@@ -268,7 +300,9 @@ def judge(figures: dict[str, float], targets: dict[str, tuple[float, str]]) -> b
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="within 60 seconds")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -276,9 +310,25 @@ def main() -> int:
         child(*options.child)
         return 0
     seconds = speed_ratios(options.quick)
-    figures = {f"{a} / {b}": seconds[a] / seconds[b] for a in ("frontier", "auto") for b in ("SCIP", "HiGHS", "CBC")}
-    print("paper-sized instance, medians over limits: " + ", ".join(f"{k} {v * 1e3:.2f} ms" for k, v in seconds.items()))
-    names = ["auto", "frontier", "milp", "miqcp", "miqcp-gurobi", "bcfw", "bcfw-product", "frank-wolfe", "evolution", "random"]
+    figures = {
+        f"{a} / {b}": seconds[a] / seconds[b] for a in ("frontier", "auto") for b in ("SCIP", "HiGHS", "CBC")
+    }
+    print(
+        "paper-sized instance, medians over limits: "
+        + ", ".join(f"{k} {v * 1e3:.2f} ms" for k, v in seconds.items())
+    )
+    names = [
+        "auto",
+        "frontier",
+        "milp",
+        "miqcp",
+        "miqcp-gurobi",
+        "bcfw",
+        "bcfw-product",
+        "frank-wolfe",
+        "evolution",
+        "random",
+    ]
     names += [] if options.quick else ["miqcp-cplex", "best-of"]
     rows = solver_rows(paper_problem(45), names, 100.0, 2 if options.quick else 5)
     print_rows("paper-sized instance, 45 ms (worst gap over seeds)", rows)
@@ -300,7 +350,11 @@ def main() -> int:
         figures["12x12x24 memory GiB"] = big["fold"]["memory_gib"]
         targets |= BIG_TARGETS
     good = judge(figures, targets)
-    print(json.dumps({"seconds": seconds, "figures": figures, "solvers": tables, "growth": growth, "targets_met": good}))
+    print(
+        json.dumps(
+            {"seconds": seconds, "figures": figures, "solvers": tables, "growth": growth, "targets_met": good}
+        )
+    )
     return 0 if good else 1
 
 

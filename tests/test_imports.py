@@ -11,14 +11,29 @@ import pytest
 import binas
 
 ROOT = Path(binas.__file__).parent
-ORDER = ["space", "tables", "supernet", "data", "training", "resources", "accuracy", "estimators", "search", "insights", "report", "export"]
+ORDER = [
+    "space",
+    "tables",
+    "supernet",
+    "data",
+    "training",
+    "resources",
+    "accuracy",
+    "estimators",
+    "search",
+    "insights",
+    "report",
+    "export",
+]
 LIGHT = ["space", "tables", "search", "insights"]
 
 
 def imported(path: Path) -> set[str]:
     """Names of all modules a file imports, also inside functions, but not for type checking only."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    typing_only = [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]
+    typing_only = [
+        n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)
+    ]
     skipped = {id(child) for block in typing_only for child in ast.walk(block)}
     names: set[str] = set()
     for node in ast.walk(tree):
@@ -56,7 +71,9 @@ def test_a_search_on_tables_loads_nothing_heavy(tmp_path):
         "app(standalone_mode=False)\n"
         "print(json.dumps(sorted(m for m in sys.modules if '.' not in m)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "ex")], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "ex")], capture_output=True, text=True, check=True
+    )
     loaded = set(json.loads(done.stdout.splitlines()[-1]))
     heavy = {"torch", "scipy", "pyscipopt", "cplex", "gurobipy", "plotly", "matplotlib", "pandas"}
     assert not loaded & heavy

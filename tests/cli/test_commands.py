@@ -57,7 +57,11 @@ def test_every_command_has_help_with_an_example(command):
 def test_example_writes_a_folder_and_keeps_what_is_there(tmp_path):
     done = binas("example", "paper", str(tmp_path / "new"))
     assert done.returncode == 0
-    assert {path.name for path in (tmp_path / "new").iterdir()} == {"space.yaml", "contributions.json", "costs.json"}
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {
+        "space.yaml",
+        "contributions.json",
+        "costs.json",
+    }
     (tmp_path / "new" / "costs.json").write_text("mine")
     again = binas("example", "paper", str(tmp_path / "new"))
     assert again.returncode == 2
@@ -83,7 +87,9 @@ def test_search_answers_with_the_published_keys(folder):
 
 
 def test_search_with_several_limits_and_alternatives(folder):
-    found = answer("search", folder, "-l", "latency=45ms", "-l", "params=5M", "-l", "macs>=150MMACs", "--top", "4")
+    found = answer(
+        "search", folder, "-l", "latency=45ms", "-l", "params=5M", "-l", "macs>=150MMACs", "--top", "4"
+    )
     assert found["costs"]["params"]["value"] <= 5e6
     assert found["costs"]["macs"]["lower_limit"] == 150e6
     assert len(found["alternatives"]) == 3
@@ -95,7 +101,9 @@ def test_search_with_several_limits_and_alternatives(folder):
 def test_search_within(folder):
     found = answer("search", folder, "-l", "latency=45ms", "--within", "0.01")
     assert found["alternatives_complete"]
-    assert all(found["accuracy"] - 0.01 <= item["accuracy"] <= found["accuracy"] for item in found["alternatives"])
+    assert all(
+        found["accuracy"] - 0.01 <= item["accuracy"] <= found["accuracy"] for item in found["alternatives"]
+    )
     assert "also good" in binas("search", folder, "-l", "latency=45ms", "--within", "0.01").stdout
 
 
@@ -122,7 +130,7 @@ def test_frontier_to_json_csv_and_pictures(folder, tmp_path):
     assert len(lines) == len(costs) + 1
     page = (tmp_path / "f.html").read_text()
     assert "<html>" in page
-    assert "cdn" not in page.split("</head>")[0].lower() or "src=\"http" not in page
+    assert "cdn" not in page.split("</head>")[0].lower() or 'src="http' not in page
     assert binas("frontier", folder, "--plot", png).returncode == 0
     assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
 
@@ -141,17 +149,25 @@ def test_explain(folder):
     assert found["feasible"] is True
     kinds = [item["kind"] for item in found["decisions"]]
     assert kinds.count("depth") == 5
-    assert all(item["best_alternative_within_limits"]["accuracy"] <= 1e-9 for item in found["decisions"] if item["best_alternative_within_limits"])
+    assert all(
+        item["best_alternative_within_limits"]["accuracy"] <= 1e-9
+        for item in found["decisions"]
+        if item["best_alternative_within_limits"]
+    )
     text = binas("explain", folder, "best", "-l", "latency=45ms").stdout
     assert best["architecture"] in text
     assert "s5 block 1" in text
 
 
 def test_explain_reads_every_form(folder):
-    block = "[['ds_r1_k3_s1_e1_c16_nre'], " + ", ".join(
-        f"['ir_r1_k3_s{s}_e3_c{c}{n}', 'ir_r1_k3_s1_e3_c{c}{n}']"
-        for s, c, n in ((2, 24, "_nre"), (2, 40, "_nre"), (2, 80, ""), (1, 112, ""), (2, 192, ""))
-    ) + ", ['cn_r1_k1_s1_c960']]"
+    block = (
+        "[['ds_r1_k3_s1_e1_c16_nre'], "
+        + ", ".join(
+            f"['ir_r1_k3_s{s}_e3_c{c}{n}', 'ir_r1_k3_s1_e3_c{c}{n}']"
+            for s, c, n in ((2, 24, "_nre"), (2, 40, "_nre"), (2, 80, ""), (1, 112, ""), (2, 192, ""))
+        )
+        + ", ['cn_r1_k1_s1_c960']]"
+    )
     compact = "_".join(["e3k3-e3k3"] * 5)
     as_json = json.dumps({"format": "binas/architecture", "version": 1, "stages": [["e3k3", "e3k3"]] * 5})
     found = {answer("explain", folder, form)["architecture"] for form in (block, compact, as_json)}
@@ -167,7 +183,12 @@ def test_solvers_lists_all(folder):
 
 
 def test_space_commands(tmp_path):
-    assert {item["name"] for item in answer("space", "list")} >= {"imagenet-mbconv", "ofa-mbv3", "nas-bench-macro", "demo"}
+    assert {item["name"] for item in answer("space", "list")} >= {
+        "imagenet-mbconv",
+        "ofa-mbv3",
+        "nas-bench-macro",
+        "demo",
+    }
     assert answer("space", "count", "imagenet-mbconv")["architectures"] == 22608**5
     assert binas("space", "count", "nas-bench-macro").stdout.strip() == "3969"
     shown = answer("space", "show", "demo")
@@ -204,7 +225,11 @@ BAD = {
     "NaN": ([], ("costs.json", lambda t: t.replace('"e3k3": ', '"e3k3": NaN, "x": ', 1)), "is nan"),
     "missing entry": ([], ("contributions.json", lambda t: t.replace('"e6k5se"', '"e9"', 1)), "e6k5se"),
     "wrong unit": ([], ("costs.json", lambda t: t.replace('"ms"', '"parsecs"', 1)), "parsecs"),
-    "table of another space": ([], ("costs.json", lambda t: t.replace('"fingerprint": "', '"fingerprint": "0')), "was made for"),
+    "table of another space": (
+        [],
+        ("costs.json", lambda t: t.replace('"fingerprint": "', '"fingerprint": "0')),
+        "was made for",
+    ),
     "YAML bomb": ([], ("space.yaml", lambda t: "a: &a [x, x]\nb: [*a, *a]\n"), "aliases"),
     "not a space": ([], ("space.yaml", lambda t: "name: x\n"), "stages"),
 }
@@ -255,7 +280,9 @@ def test_infeasible_as_json_still_answers(folder):
     found = json.loads(done.stdout)
     assert found["status"] == "infeasible"
     assert found["infeasible"]["extremes"]["latency"]["least"] > 20
-    assert found["infeasible"]["relaxations"][0]["value"] == pytest.approx(found["infeasible"]["extremes"]["latency"]["least"])
+    assert found["infeasible"]["relaxations"][0]["value"] == pytest.approx(
+        found["infeasible"]["extremes"]["latency"]["least"]
+    )
 
 
 def test_a_reader_that_goes_away_is_no_error(folder):

@@ -10,12 +10,14 @@ from binas.search.problem import Limit, SearchProblem
 from binas.testing.cases import make_cost, random_column, small_space
 
 SHAPES = st.lists(
-    st.integers(1, 3).flatmap(
+    st.integers(1, 3)
+    .flatmap(
         lambda blocks: st.tuples(
             st.sets(st.integers(0, blocks), min_size=1).map(sorted).filter(lambda d: d[-1] > 0),
             st.lists(st.integers(1, 3), min_size=blocks, max_size=blocks),
         )
-    ).map(lambda pair: (tuple(pair[0]), tuple(pair[1][: pair[0][-1]]))),
+    )
+    .map(lambda pair: (tuple(pair[0]), tuple(pair[1][: pair[0][-1]]))),
     min_size=1,
     max_size=3,
 )
@@ -38,7 +40,11 @@ def problems(draw, limits: int | None = None, lower: bool = True, stagewise: boo
     if stagewise:
         table = {}
         objective = StagewiseObjective.from_function(
-            space, lambda s, i: table.setdefault((s, i), float(np.rint(rng.normal() * 3) if whole else rng.normal())), 10.0
+            space,
+            lambda s, i: table.setdefault(
+                (s, i), float(np.rint(rng.normal() * 3) if whole else rng.normal())
+            ),
+            10.0,
         )
     count = draw(st.integers(0, 3)) if limits is None else limits
     chosen = []
@@ -46,5 +52,9 @@ def problems(draw, limits: int | None = None, lower: bool = True, stagewise: boo
         name = names[k % 3] if draw(st.booleans()) else names[0]
         fraction = draw(st.floats(0.0, 1.0))
         value = 1.0 + fraction * sum(4.0 * len(stage.blocks) for stage in space.stages)
-        chosen.append(Limit(name, float(np.rint(value)) if whole else value, lower=lower and draw(st.integers(0, 3)) == 0))
+        chosen.append(
+            Limit(
+                name, float(np.rint(value)) if whole else value, lower=lower and draw(st.integers(0, 3)) == 0
+            )
+        )
     return SearchProblem(space, objective, costs, tuple(chosen))

@@ -65,7 +65,9 @@ def test_integer_programs_take_over_when_too_many_are_close(monkeypatch, limits)
     wanted = best_architectures(problem, 8)
     monkeypatch.setattr("binas.search.alternatives.MAX_LISTED", 5)
     found = best_architectures(problem, 8)
-    np.testing.assert_allclose([x.accuracy for x in found.items], [x.accuracy for x in wanted.items], atol=1e-7)
+    np.testing.assert_allclose(
+        [x.accuracy for x in found.items], [x.accuracy for x in wanted.items], atol=1e-7
+    )
     near = best_architectures(problem, within=wanted.items[0].accuracy - wanted.items[4].accuracy)
     assert len(near.items) == 5
     assert near.complete
@@ -113,7 +115,9 @@ def test_relaxations_of_infeasible_problems_work_and_are_minimal(problem):
 def test_the_sentence_names_limit_least_value_and_change():
     problem = make_problem(make_space(2, 2, 3), 0)
     text = explain_infeasible(problem.with_limits([Limit("latency", 1.0)])).sentence()
-    least = -solve(replace(problem, objective=type(problem.objective).negative_cost(problem.costs["latency"]))).accuracy
+    least = -solve(
+        replace(problem, objective=type(problem.objective).negative_cost(problem.costs["latency"]))
+    ).accuracy
     assert "latency <= 1 ms" in text
     assert f"{least:.6g} ms" in text
     assert "move the latency limit up to" in text
@@ -138,7 +142,9 @@ def test_explanations_add_up(problem):
     total = sum(item.contribution for item in report.decisions)
     assert problem.objective.base + total == pytest.approx(found.accuracy, abs=1e-9)
     cost = problem.costs["latency"]
-    assert cost.fixed + sum(d.costs["latency"] for d in report.decisions) == pytest.approx(found.evaluation.costs["latency"])
+    assert cost.fixed + sum(d.costs["latency"] for d in report.decisions) == pytest.approx(
+        found.evaluation.costs["latency"]
+    )
     for item in report.decisions:
         if item.best_within is not None:  # no single change within the limits beats a proven optimum
             assert item.best_within.accuracy <= 1e-9

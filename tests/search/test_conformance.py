@@ -28,7 +28,10 @@ def test_solver(solver, case):
 def test_cases_cover_what_they_promise():
     cases = {case.name: case for case in bilinear_cases()}
     assert cases["infeasible only together"].optimum is None
-    alone = [cases["infeasible only together"].problem.with_limits([x]) for x in cases["infeasible only together"].problem.limits]
+    alone = [
+        cases["infeasible only together"].problem.with_limits([x])
+        for x in cases["infeasible only together"].problem.limits
+    ]
     assert all(check_case(make_solver("milp"), type(cases["ties"])("alone", p)).architecture for p in alone)
     assert cases["one architecture"].problem.space.count == 1
 

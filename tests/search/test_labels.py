@@ -9,9 +9,15 @@ from binas.search.labels import pareto
 
 
 def labels(rows: int):
-    return st.integers(1, 60).flatmap(
-        lambda n: st.lists(st.lists(st.integers(0, 6), min_size=n, max_size=n), min_size=rows, max_size=rows)
-    ).map(lambda data: np.array(data, dtype=float))
+    return (
+        st.integers(1, 60)
+        .flatmap(
+            lambda n: st.lists(
+                st.lists(st.integers(0, 6), min_size=n, max_size=n), min_size=rows, max_size=rows
+            )
+        )
+        .map(lambda data: np.array(data, dtype=float))
+    )
 
 
 def beats(data, a, b):

@@ -32,7 +32,9 @@ def test_the_config_of_an_inactive_block_does_not_matter(problem):
     for architecture in enumerate_all(problem.space)[:50]:
         alpha, beta = encoding.encode(architecture, inactive="first")
         other, _ = encoding.encode(architecture, inactive="uniform")
-        assert paper.objective.value(alpha, beta) == pytest.approx(paper.objective.value(other, beta), abs=1e-9)
+        assert paper.objective.value(alpha, beta) == pytest.approx(
+            paper.objective.value(other, beta), abs=1e-9
+        )
 
 
 def test_points_that_are_no_architecture_are_outside_both_forms():

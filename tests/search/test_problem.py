@@ -13,7 +13,7 @@ from binas.tables.entries import Column
 from binas.testing import make_problem, make_space
 
 
-@pytest.fixture()
+@pytest.fixture
 def problem():
     return make_problem(make_space(2, 3, 3), 0)
 
@@ -65,12 +65,16 @@ def test_evaluation_by_hand():
     values = Column((np.array([0.5, 1.0]),), ((np.array([0.1, 0.2]), np.array([0.3, 0.4])),))
     stderr = values.map(lambda x: x / 10)
     made = make_problem(space, 0)
-    problem = SearchProblem(space, BilinearObjective(70.0, values, 0.2, stderr), made.costs, (Limit("latency", 1.0),))
+    problem = SearchProblem(
+        space, BilinearObjective(70.0, values, 0.2, stderr), made.costs, (Limit("latency", 1.0),)
+    )
     judged = evaluate(problem, Architecture((("c1", "c0"),)))
     assert judged.accuracy == pytest.approx(70.0 + 1.0 + 0.2 + 0.3)
     assert judged.accuracy_stderr == pytest.approx(np.sqrt(0.2**2 + 0.1**2 + 0.02**2 + 0.03**2))
     cost = made.costs["latency"]
-    assert judged.costs["latency"] == pytest.approx(5.0 + cost.values.configs[0][0][1] + cost.values.configs[0][1][0])
+    assert judged.costs["latency"] == pytest.approx(
+        5.0 + cost.values.configs[0][0][1] + cost.values.configs[0][1][0]
+    )
     assert judged.broken == problem.limits
     with pytest.raises(ArchitectureError):
         evaluate(problem, Architecture((("c1", "c9"),)))
@@ -83,9 +87,13 @@ def test_batches_equal_single_evaluations(problem):
     depths, configs = problem.space.to_indices(drawn)
     batch = BatchValues(problem.space)
     wanted = [evaluate(problem, a) for a in drawn]
-    np.testing.assert_allclose(batch.objective(problem.objective, depths, configs), [x.accuracy for x in wanted], atol=1e-9)
+    np.testing.assert_allclose(
+        batch.objective(problem.objective, depths, configs), [x.accuracy for x in wanted], atol=1e-9
+    )
     cost = problem.costs["energy"]
-    np.testing.assert_allclose(cost.fixed + batch.column(cost.values, depths, configs), [x.costs["energy"] for x in wanted])
+    np.testing.assert_allclose(
+        cost.fixed + batch.column(cost.values, depths, configs), [x.costs["energy"] for x in wanted]
+    )
 
 
 def test_general_objectives_in_batches():

@@ -11,13 +11,13 @@ from binas.search.verify import verify
 from binas.testing import make_problem, make_space
 
 
-@pytest.fixture()
+@pytest.fixture
 def problem():
     made = make_problem(make_space(2, 2, 3), 0)
     return made.with_limits([Limit("latency", 0.8 * made.scales["latency"])])
 
 
-@pytest.fixture()
+@pytest.fixture
 def best(problem):
     return solve(problem).architecture
 
@@ -25,7 +25,13 @@ def best(problem):
 def test_a_true_claim_passes_and_carries_its_numbers(problem, best):
     value = evaluate(problem, best).accuracy
     result = verify(problem, Answer(Status.OPTIMAL, best, value, value), "mine", 0.1)
-    assert (result.accuracy, result.bound, result.gap, result.solver, result.seconds) == (value, value, 0.0, "mine", 0.1)
+    assert (result.accuracy, result.bound, result.gap, result.solver, result.seconds) == (
+        value,
+        value,
+        0.0,
+        "mine",
+        0.1,
+    )
 
 
 def test_a_heuristic_has_no_gap_without_a_bound(problem, best):
@@ -50,7 +56,18 @@ def test_false_claims_raise(problem, best, make, words):
 
 def test_result_as_json_has_the_published_keys(problem):
     data = solve(problem).to_json()
-    wanted = {"status", "architecture", "accuracy", "accuracy_stderr", "costs", "bound", "gap", "seconds", "solver", "alternatives"}
+    wanted = {
+        "status",
+        "architecture",
+        "accuracy",
+        "accuracy_stderr",
+        "costs",
+        "bound",
+        "gap",
+        "seconds",
+        "solver",
+        "alternatives",
+    }
     assert wanted <= set(data)
     assert set(data["costs"]["latency"]) == {"value", "unit", "limit"}
 

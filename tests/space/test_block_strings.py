@@ -243,6 +243,13 @@ class TestBadStrings:
         with pytest.raises(ArchitectureError, match=r"fixed parts|ends before stage 's1'"):
             from_block_string(load_space("imagenet-mbconv"), text)
 
+    def test_one_list_is_not_both_stem_and_head(self) -> None:
+        stage = Stage("s", (0, 1), ((Config("a"),),), (("channels", 8),))
+        space = SearchSpace("ends", (stage,), stem=("cn_r1_k3_c8", "cn_r1_k1_c8"), head=("cn_r1_k1_c8",))
+        assert str(from_block_string(space, "[['cn_r1_k1_s1_c8'], ['cn_r1_k1_s1_c8']]")) == "0"
+        with pytest.raises(ArchitectureError, match="fixed parts"):
+            from_block_string(space, "[['cn_r1_k1_s1_c8']]")
+
 
 class TestSpacesWithoutBlockStrings:
     def test_refused_with_a_reason(self) -> None:

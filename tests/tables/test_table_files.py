@@ -253,6 +253,8 @@ COST_BREAKAGES: list[tuple[list[Any], Any, str]] = [
     (["costs", "latency", "fixed"], True, r"costs\.latency\.fixed: .*valid number"),
     (["costs", "latency", "fixed"], None, r"costs\.latency\.fixed: .*valid number"),
     (["costs", "latency", "fixed"], {"value": 1, "sd": 2}, r"costs\.latency\.fixed\.sd: Extra"),
+    (["costs", "latency", "fixed"], {"value": "1.5"}, r"costs\.latency\.fixed\.value: .*valid number"),
+    (["costs", "latency", "fixed"], {"value": 1, "stderr": True}, r"costs\.latency\.fixed\.stderr: .*number"),
     (["costs", "latency", "fixed"], {"stderr": 2}, r"costs\.latency\.fixed\.value: Field required"),
     (["costs", "latency", "configs", "s1"], {"1": {}}, r"costs\.latency\.configs\.s1: .*list"),
     (["costs", "latency", "configs", "s1", 0, "id"], "1.5", r"configs\.s1\.0\.id: .*valid number"),

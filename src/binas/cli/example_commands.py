@@ -19,11 +19,15 @@ class Example(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the main application."""
-    app.command("example", epilog=examples("binas example paper example", "binas search example --limit latency=45ms"))(write)
+    app.command(
+        "example", epilog=examples("binas example paper example", "binas search example --limit latency=45ms")
+    )(write)
 
 
 def write(
-    name: Annotated[Example, typer.Argument(help="Which example: the tables of the BINAS paper, reconstructed.")],
+    name: Annotated[
+        Example, typer.Argument(help="Which example: the tables of the BINAS paper, reconstructed.")
+    ],
     folder: Annotated[Path, typer.Argument(help="Folder to write into.")],
     overwrite: Annotated[bool, typer.Option(help="Replace the files of an earlier example.")] = False,
     as_json: Json = False,
@@ -33,7 +37,11 @@ def write(
 
     paths = write_paper_example(folder, overwrite)
     if as_json:
-        print_json({"example": name.value, "files": [str(path) for path in paths], "assumptions": ASSUMPTIONS})
+        print_json(
+            {"example": name.value, "files": [str(path) for path in paths], "assumptions": ASSUMPTIONS}
+        )
         return
-    say(f"Wrote {', '.join(path.name for path in paths)} to {folder}: the paper's tables, reconstructed from its figures.")
+    say(
+        f"Wrote {', '.join(path.name for path in paths)} to {folder}: the paper's tables, reconstructed from its figures."
+    )
     say(f"Try: binas search {folder} --limit latency=45ms")

@@ -45,7 +45,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | No
 
 def _is_number(cell: str) -> bool:
     """Whether a cell starts with a number (units may follow)."""
-    return cell in ("-", "") or cell.lstrip("+-")[:1].isdigit() and "-" not in cell[1:].replace("e-", "")
+    return cell in ("-", "") or (cell.lstrip("+-")[:1].isdigit() and "-" not in cell[1:].replace("e-", ""))
 
 
 def examples(*lines: str) -> str:

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 Dir = Annotated[Path, typer.Argument(help="Folder with space.yaml, contributions and costs.", metavar="DIR")]
 Limits = Annotated[
     list[str] | None,
-    typer.Option("--limit", "-l", help="COST=QUANTITY with a unit, e.g. latency=45ms; >= for a lower limit. Repeatable."),
+    typer.Option(
+        "--limit",
+        "-l",
+        help="COST=QUANTITY with a unit, e.g. latency=45ms; >= for a lower limit. Repeatable.",
+    ),
 ]
 
 
@@ -55,9 +59,12 @@ def search(
     folder: Dir,
     limit: Limits = None,
     solver: Annotated[str, typer.Option(help="A solver; `binas solvers` lists them.")] = "auto",
-    top: Annotated[int | None, typer.Option(min=1, help="Also list the K best distinct architectures (exact).")] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Also list the K best distinct architectures (exact).")
+    ] = None,
     within: Annotated[
-        float | None, typer.Option(min=0.0, help="Also list all architectures within so many points of the best.")
+        float | None,
+        typer.Option(min=0.0, help="Also list all architectures within so many points of the best."),
     ] = None,
     time_limit: Annotated[float | None, typer.Option(min=0.0, help="Seconds a solver may take.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of randomised solvers.")] = 0,
@@ -93,7 +100,9 @@ def _near(result: SearchResult, top: int | None, within: float | None) -> tuple[
     return [item for item in found.items if item.architecture != result.architecture], found.complete
 
 
-def _search_json(result: SearchResult, near: list[Evaluation], complete: bool, bought: list[Price]) -> dict[str, Any]:
+def _search_json(
+    result: SearchResult, near: list[Evaluation], complete: bool, bought: list[Price]
+) -> dict[str, Any]:
     from binas.search.result import evaluation_json
 
     units = {name: cost.unit.name for name, cost in result.problem.costs.items()}
@@ -102,7 +111,13 @@ def _search_json(result: SearchResult, near: list[Evaluation], complete: bool, b
         "alternatives": [evaluation_json(result.problem, item) for item in near],
         "alternatives_complete": complete,
         "price": [
-            {"cost": p.limit.cost, "lower": p.limit.lower, "more": p.more, "unit": units[p.limit.cost], "gain": p.gain}
+            {
+                "cost": p.limit.cost,
+                "lower": p.limit.lower,
+                "more": p.more,
+                "unit": units[p.limit.cost],
+                "gain": p.gain,
+            }
             for p in bought
         ],
     }
@@ -133,13 +148,21 @@ def _show_result(result: SearchResult) -> None:
     assert found is not None
     error = "" if found.accuracy_stderr is None else f" ± {found.accuracy_stderr:.3f}"
     proof = {"optimal": "proven optimal"}.get(str(result.status), str(result.status))
-    gap = "" if result.gap is None or result.status == "optimal" else f", at most {result.gap:.4f} points from the best"
+    gap = (
+        ""
+        if result.gap is None or result.status == "optimal"
+        else f", at most {result.gap:.4f} points from the best"
+    )
     say(f"{found.architecture}")
-    say(f"predicted accuracy {found.accuracy:.4f} %{error} ({proof}{gap}; {result.solver}, {result.seconds * 1e3:.1f} ms)")
+    say(
+        f"predicted accuracy {found.accuracy:.4f} %{error} ({proof}{gap}; {result.solver}, {result.seconds * 1e3:.1f} ms)"
+    )
     rows = []
     for name, value in found.costs.items():
         unit = problem.costs[name].unit
-        limits = [problem.describe_limit(limit).split(" ", 1)[1] for limit in problem.limits if limit.cost == name]
+        limits = [
+            problem.describe_limit(limit).split(" ", 1)[1] for limit in problem.limits if limit.cost == name
+        ]
         rows.append((name, format_quantity(value, unit), " and ".join(limits) or "-"))
     table(("cost", "value", "limit"), rows)
 
@@ -155,9 +178,15 @@ def _show_prices(problem: SearchProblem, bought: list[Price]) -> None:
 
 def _show_near(result: SearchResult, near: list[Evaluation], complete: bool) -> None:
     best = result.accuracy or 0.0
-    names = list(dict.fromkeys(limit.cost for limit in result.problem.limits)) or list(result.problem.costs)[:1]
+    names = (
+        list(dict.fromkeys(limit.cost for limit in result.problem.limits)) or list(result.problem.costs)[:1]
+    )
     rows = [
-        (str(item.architecture), f"{item.accuracy - best:+.4f}", *(f"{item.costs[name]:.5g}" for name in names))
+        (
+            str(item.architecture),
+            f"{item.accuracy - best:+.4f}",
+            *(f"{item.costs[name]:.5g}" for name in names),
+        )
         for item in near
     ]
     units = [f"{name} ({result.problem.costs[name].unit.name})" for name in names]
@@ -173,7 +202,9 @@ def frontier(
     tolerance: Annotated[
         float, typer.Option(min=0.0, help="Points of accuracy that may be given up for speed; certified.")
     ] = 0.0,
-    csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write the points to a CSV file.")] = None,
+    csv_file: Annotated[
+        Path | None, typer.Option("--csv", help="Also write the points to a CSV file.")
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Also draw them to FILE.html or FILE.png.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -221,9 +252,14 @@ def _show_frontier(found: Frontier, csv_file: Path | None, plot: Path | None) ->
 
     kind = "exact" if found.exact else f"certified within {found.error:.3g} points"
     low, high = found.costs[0], found.costs[-1]
-    say(f"{len(found)} networks on the frontier of {found.problem.space.name} ({kind}, {found.seconds * 1e3:.0f} ms)")
+    say(
+        f"{len(found)} networks on the frontier of {found.problem.space.name} ({kind}, {found.seconds * 1e3:.0f} ms)"
+    )
     marks = np.unique([found.index_at(x) or 0 for x in np.linspace(low, high, 12)])
-    rows = [(f"{p.cost:.5g} {found.unit.name}", f"{p.accuracy:.4f}", str(p.architecture)) for p in (found[int(i)] for i in marks)]
+    rows = [
+        (f"{p.cost:.5g} {found.unit.name}", f"{p.accuracy:.4f}", str(p.architecture))
+        for p in (found[int(i)] for i in marks)
+    ]
     table((found.cost, "accuracy", "architecture"), rows)
     for path in (csv_file, plot):
         if path is not None:
@@ -233,7 +269,8 @@ def _show_frontier(found: Frontier, csv_file: Path | None, plot: Path | None) ->
 def explain(
     folder: Dir,
     architecture: Annotated[
-        str, typer.Argument(help="A compact string, a timm-style block string, JSON, or 'best' for the optimum.")
+        str,
+        typer.Argument(help="A compact string, a timm-style block string, JSON, or 'best' for the optimum."),
     ],
     limit: Limits = None,
     as_json: Json = False,
@@ -263,7 +300,9 @@ def _show_explanation(found: Explanation) -> None:
     from binas.tables.units import format_quantity
 
     problem, judged = found.problem, found.evaluation
-    costs = ", ".join(f"{name} {format_quantity(value, problem.costs[name].unit)}" for name, value in judged.costs.items())
+    costs = ", ".join(
+        f"{name} {format_quantity(value, problem.costs[name].unit)}" for name, value in judged.costs.items()
+    )
     say(f"{judged.architecture}\npredicted accuracy {judged.accuracy:.4f} %, {costs}")
     if judged.broken:
         say("breaks " + ", ".join(problem.describe_limit(item) for item in judged.broken))
@@ -277,7 +316,14 @@ def _show_explanation(found: Explanation) -> None:
 def _decision_row(item: Decision, cost: str) -> tuple[str, ...]:
     where = f"{item.stage} depth" if item.block is None else f"{item.stage} block {item.block}"
     points = "" if item.contribution is None else f"{item.contribution:+.4f}"
-    return (where, item.choice, points, f"{item.costs[cost]:.4g}", _change(item.best, cost), _change(item.best_within, cost))
+    return (
+        where,
+        item.choice,
+        points,
+        f"{item.costs[cost]:.4g}",
+        _change(item.best, cost),
+        _change(item.best_within, cost),
+    )
 
 
 def _change(item: Alternative | None, cost: str) -> str:
@@ -297,7 +343,16 @@ def solvers(as_json: Json = False) -> None:
         can = item.capabilities
         limits = "any" if can.max_limits is None else str(can.max_limits)
         state = "yes" if item.missing() is None else item.missing() or ""
-        rows.append((item.name, "yes" if can.exact else "no", limits, ", ".join(sorted(can.objectives)), state, can.summary))
+        rows.append(
+            (
+                item.name,
+                "yes" if can.exact else "no",
+                limits,
+                ", ".join(sorted(can.objectives)),
+                state,
+                can.summary,
+            )
+        )
     table(("solver", "exact", "limits", "objectives", "available", "what it is"), rows)
 
 

@@ -63,7 +63,9 @@ def list_spaces(as_json: Json = False) -> None:
     table(("space", "architectures", "binaries", "description"), rows)
 
 
-@spaces.command("show", epilog=examples("binas space show imagenet-mbconv", "binas space show my-space.yaml --json"))
+@spaces.command(
+    "show", epilog=examples("binas space show imagenet-mbconv", "binas space show my-space.yaml --json")
+)
 def show(space: Source, as_json: Json = False) -> None:
     """Show the stages of a space; --json prints the whole definition."""
     from binas.space.files import load_space, space_to_data
@@ -73,7 +75,9 @@ def show(space: Source, as_json: Json = False) -> None:
         print_json({**space_to_data(found), "fingerprint": found.fingerprint})
         return
     say(f"{found.name}: {found.description or 'no description'}")
-    say(f"{found.count} architectures, {found.alpha_size} + {found.beta_size} binaries, fingerprint {found.fingerprint}")
+    say(
+        f"{found.count} architectures, {found.alpha_size} + {found.beta_size} binaries, fingerprint {found.fingerprint}"
+    )
     rows = []
     for stage in found.stages:
         attributes = ", ".join(f"{key} {value}" for key, value in stage.attributes)
@@ -90,18 +94,34 @@ def count(space: Source, as_json: Json = False) -> None:
 
     found = load_space(space)
     if as_json:
-        print_json({"name": found.name, "architectures": found.count, "alpha": found.alpha_size, "beta": found.beta_size})
+        print_json(
+            {
+                "name": found.name,
+                "architectures": found.count,
+                "alpha": found.alpha_size,
+                "beta": found.beta_size,
+            }
+        )
     else:
         say(str(found.count))
 
 
-@spaces.command("sample", epilog=examples("binas space sample demo --count 3 --seed 7", "binas space sample ofa-mbv3 --form blocks"))
+@spaces.command(
+    "sample",
+    epilog=examples(
+        "binas space sample demo --count 3 --seed 7", "binas space sample ofa-mbv3 --form blocks"
+    ),
+)
 def sample(
     space: Source,
     count: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many architectures.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same architectures.")] = 0,
-    how: Annotated[How, typer.Option(help="Uniform over decisions (as in the paper) or over architectures.")] = How.decisions,
-    form: Annotated[Form, typer.Option(help="Compact strings, timm-style block strings, or JSON.")] = Form.compact,
+    how: Annotated[
+        How, typer.Option(help="Uniform over decisions (as in the paper) or over architectures.")
+    ] = How.decisions,
+    form: Annotated[
+        Form, typer.Option(help="Compact strings, timm-style block strings, or JSON.")
+    ] = Form.compact,
     as_json: Json = False,
 ) -> None:
     """Draw random architectures."""

@@ -39,7 +39,8 @@ def frontier_html(frontier: Frontier) -> str:
         mode="lines+markers",
         line={"shape": "hv"},
         marker={"size": 4},
-        hovertemplate=f"{frontier.cost} %{{x:.5g}} {frontier.unit.name}<br>accuracy %{{y:.4f}}<br>%{{customdata}}<extra></extra>",
+        hovertemplate=f"{x.split(' ')[0]} %{{x:.5g}} {frontier.unit.name}<br>accuracy %{{y:.4f}}<br>%{{customdata}}"
+        "<extra></extra>",
     )
     figure = go.Figure(line)
     figure.update_layout(title=title, xaxis_title=x, yaxis_title=y, template="plotly_white")

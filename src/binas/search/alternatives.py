@@ -20,10 +20,10 @@ from binas.search.lagrangian import (
     Relaxed,
     TooManyError,
     above,
-    lagrangian_values,
-    stage_labels,
     cross,
+    lagrangian_values,
     solve_dual,
+    stage_labels,
 )
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.solve import solve
@@ -53,7 +53,9 @@ def best_architectures(
 ) -> Alternatives:
     """The ``count`` best distinct architectures, or all within ``within`` points of the best (at most ``most``)."""
     if (count is not None and count < 1) or (within is not None and not 0 <= within < np.inf):
-        raise ProblemError("ask for at least one architecture (--top 1), or within a distance of zero or more points.")
+        raise ProblemError(
+            "ask for at least one architecture (--top 1), or within a distance of zero or more points."
+        )
     best = solve(problem, "auto").evaluation
     if best is None:
         return Alternatives((), True)
@@ -77,7 +79,9 @@ def _one_by_one(
 ) -> tuple[list[Evaluation], bool]:
     """The best architectures by repeated integer programs: slower, but not hurt by a weak bound."""
     if problem.objective.kind != "bilinear":
-        raise ProblemError("too many architectures are close to the best to list them; add or tighten a limit.")
+        raise ProblemError(
+            "too many architectures are close to the best to list them; add or tighten a limit."
+        )
     items: list[Evaluation] = []
     for item in Milp().in_order(problem):
         if item.accuracy < optimum - distance - 1e-9 * max(1.0, abs(optimum)):
@@ -97,7 +101,9 @@ class _Listing:
         self.padded = Padded(self.terms)
         self.at: Relaxed = solve_dual(self.padded).relaxed
         self.reduced = Reduced.at(self.padded, self.at.multipliers)
-        self.most = MAX_LISTED if self.terms.rows <= 1 else MAX_LISTED // 10  # then integer programs are faster
+        self.most = (
+            MAX_LISTED if self.terms.rows <= 1 else MAX_LISTED // 10
+        )  # then integer programs are faster
         self.slack = 1e-9 * max(1.0, abs(optimum))
         finite = [part[np.isfinite(part)] for part in (self.reduced.configs, self.reduced.depths)]
         self.widest = sum(float(part.sum()) for part in finite)  # no architecture's reduced costs exceed this
@@ -128,7 +134,8 @@ class _Listing:
         """Every architecture within all budgets whose reduced costs sum to at most ``gap``."""
         multipliers, count = self.at.multipliers, len(self.terms.stages)
         stages = [
-            stage_labels(self.padded, self.reduced, multipliers, s, gap, False, self.most) for s in range(count)
+            stage_labels(self.padded, self.reduced, multipliers, s, gap, False, self.most)
+            for s in range(count)
         ]
         lows = np.array([stage.data[1:].min(axis=1) for stage in stages]).reshape(count, -1)
         after = np.vstack([np.cumsum(lows[::-1], axis=0)[::-1][1:], np.zeros(self.terms.rows)])

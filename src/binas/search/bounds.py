@@ -43,7 +43,9 @@ class Bounds:
         for multipliers, offset, hulls in zip(self.multipliers, self.offsets, self.hulls, strict=True):
             rest = [hull for k, hull in enumerate(hulls) if k not in inside]
             upper = _sum_of_hulls(rest, self.width, len(self.lower)) + offset
-            result.append(Threshold(start, 1.0 / self.width, _correlate(self.lower, upper) - slack, multipliers))
+            result.append(
+                Threshold(start, 1.0 / self.width, _correlate(self.lower, upper) - slack, multipliers)
+            )
         return result
 
     def raised(self, data: Array) -> Bounds:
@@ -89,7 +91,7 @@ def _tightest(hulls: list[tuple[Array, ...]], offsets: list[float], width: float
     for k, (parts, offset) in enumerate(zip(hulls, offsets, strict=True)):
         upper = _sum_of_hulls(list(parts), width, GRID + 1) + offset
         curves[k] = np.pad(upper, (0, GRID + 1 - len(upper)), mode="edge")
-    return np.unique(curves.argmin(axis=0)).tolist()
+    return [int(k) for k in np.unique(curves.argmin(axis=0))]
 
 
 def _scalar(data: Array, multipliers: Array) -> Array:
@@ -152,7 +154,7 @@ def _coarse(data: Array, index: NDArray[np.intp]) -> NDArray[np.intp]:
         return index
     cost = data[1, index]
     marks = np.searchsorted(cost, np.linspace(cost[0], cost[-1], COARSE))
-    return index[np.unique(np.append(marks, len(index) - 1))]
+    return np.asarray(index[np.unique(np.append(marks, len(index) - 1))])
 
 
 def _hull(value: Array, cost: Array) -> Array:

@@ -77,7 +77,12 @@ def _decision_json(item: Decision) -> dict[str, Any]:
 def _alternative_json(item: Alternative | None) -> dict[str, Any] | None:
     if item is None:
         return None
-    return {"choice": item.choice, "accuracy": item.accuracy, "costs": dict(item.costs), "feasible": item.feasible}
+    return {
+        "choice": item.choice,
+        "accuracy": item.accuracy,
+        "costs": dict(item.costs),
+        "feasible": item.feasible,
+    }
 
 
 def explain(problem: SearchProblem, architecture: Architecture) -> Explanation:
@@ -125,7 +130,11 @@ def _other_depths(problem: SearchProblem, base: Evaluation, s: int, stage: Stage
 def _deeper(problem: SearchProblem, base: Evaluation, s: int, depth: int) -> Iterator[Alternative]:
     """The stage at a larger depth with, for all added blocks, the same config: the most accurate and the cheapest."""
     names, stage = base.architecture.stages[s], problem.space.stages[s]
-    shared = [c.name for c in stage.blocks[len(names)] if all(c.name in _names(stage, b) for b in range(len(names), depth))]
+    shared = [
+        c.name
+        for c in stage.blocks[len(names)]
+        if all(c.name in _names(stage, b) for b in range(len(names), depth))
+    ]
     for name in shared:
         longer = names + (name,) * (depth - len(names))
         yield _alternative(problem, base, s, longer, f"{depth} (+{name})")

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from binas.errors import ProblemError
 from binas.search.bounds import Bounds, make_bounds
 from binas.search.labels import Labels, choices, merge, nothing, pareto, unite
-
 from binas.search.terms import StageTerms, Terms
 
 Array = NDArray[np.float64]
@@ -47,7 +46,9 @@ def fold_stage(stage: StageTerms, s: int, caps: Array) -> Labels:
     wanted = dict(zip(stage.depths, stage.depth.T, strict=True))
     for b in range(-1, stage.depths[-1]):
         if b >= 0:
-            prefix = merge(prefix, choices(s, b, stage.blocks[b], pareto(stage.blocks[b])), np.full(len(caps), np.inf))
+            prefix = merge(
+                prefix, choices(s, b, stage.blocks[b], pareto(stage.blocks[b])), np.full(len(caps), np.inf)
+            )
         if b + 1 in wanted:
             parts.append(Labels(prefix.data + wanted[b + 1][:, None], prefix.source))
     return unite(s, stage.depths, parts)
@@ -163,7 +164,9 @@ def _spaced_three(data: Array, step: float) -> NDArray[np.intp]:
     costs: list[float] = []
     values: list[float] = []
     kept: list[int] = []
-    for index, cost, value in zip(order.tolist(), data[2, order].tolist(), data[0, order].tolist(), strict=True):
+    for index, cost, value in zip(
+        order.tolist(), data[2, order].tolist(), data[0, order].tolist(), strict=True
+    ):
         place = bisect_right(costs, cost)
         if place and values[place - 1] >= value - step:
             continue

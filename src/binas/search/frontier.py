@@ -69,7 +69,9 @@ class Frontier(Sequence[FrontierPoint]):
             return [self[i] for i in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
             raise IndexError(f"the frontier has {len(self)} points")
-        return FrontierPoint(float(self.costs[index]), float(self.accuracies[index]), self.architecture(index))
+        return FrontierPoint(
+            float(self.costs[index]), float(self.accuracies[index]), self.architecture(index)
+        )
 
     def __iter__(self) -> Iterator[FrontierPoint]:
         return (self[i] for i in range(len(self)))
@@ -116,7 +118,9 @@ def frontier(
     folded = fold(terms, max_labels, tolerance)
     depths, configs = _decoded(terms, folded)
     data = folded.labels.data
-    return Frontier(problem, cost, data[1], data[0], folded.error, time.perf_counter() - start, depths, configs)
+    return Frontier(
+        problem, cost, data[1], data[0], folded.error, time.perf_counter() - start, depths, configs
+    )
 
 
 def _decoded(terms: Terms, folded: Folded) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -128,9 +132,13 @@ def _rows(problem: SearchProblem, cost: str) -> list[Row]:
     if cost not in problem.costs:
         raise ProblemError(f"there is no cost {cost!r} to trace; the tables have {', '.join(problem.costs)}.")
     if not is_separable(problem):
-        raise ProblemError(f"a frontier needs an objective that is a sum over stages, not a {problem.objective.kind} one.")
+        raise ProblemError(
+            f"a frontier needs an objective that is a sum over stages, not a {problem.objective.kind} one."
+        )
     if any(limit.cost == cost and limit.lower for limit in problem.limits):
-        raise ProblemError(f"a lower limit on {cost} has no place on its own frontier; leave it out and read from there.")
+        raise ProblemError(
+            f"a lower limit on {cost} has no place on its own frontier; leave it out and read from there."
+        )
     rows = limit_rows(problem)
     own = min((row.bound for row in rows if row.cost == cost), default=np.inf)
     return [Row(cost, 1.0, own), *(row for row in rows if row.cost != cost)]

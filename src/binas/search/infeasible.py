@@ -48,10 +48,16 @@ class Infeasibility:
             least, most = self.extremes[limit.cost]
             unit = problem.costs[limit.cost].unit
             word, reach = ("most", most) if limit.lower else ("least", least)
-            parts.append(f"{limit.cost} alone is impossible: the {word} any architecture has is {format_quantity(reach, unit)}.")
+            parts.append(
+                f"{limit.cost} alone is impossible: the {word} any architecture has is {format_quantity(reach, unit)}."
+            )
         best = self.relaxations[:1] or self.together
         changes = " and ".join(_written(problem, item) for item in best)
-        parts.append(f"The smallest change that works: move {changes}." if best else "No change of limits was found that works.")
+        parts.append(
+            f"The smallest change that works: move {changes}."
+            if best
+            else "No change of limits was found that works."
+        )
         return " ".join(parts)
 
     def to_json(self) -> dict[str, Any]:
@@ -60,11 +66,17 @@ class Infeasibility:
         return {
             "explanation": self.sentence(),
             "extremes": {
-                name: {"least": low, "most": high, "unit": units[name]} for name, (low, high) in self.extremes.items()
+                name: {"least": low, "most": high, "unit": units[name]}
+                for name, (low, high) in self.extremes.items()
             },
             "blocking": [limit.cost for limit in self.blocking],
             "relaxations": [
-                {"cost": item.limit.cost, "lower": item.limit.lower, "value": item.value, "unit": units[item.limit.cost]}
+                {
+                    "cost": item.limit.cost,
+                    "lower": item.limit.lower,
+                    "value": item.value,
+                    "unit": units[item.limit.cost],
+                }
                 for item in (self.relaxations or self.together)
             ],
         }
@@ -73,7 +85,9 @@ class Infeasibility:
 def _written(problem: SearchProblem, item: Relaxation) -> str:
     unit = problem.costs[item.limit.cost].unit
     word = "down to" if item.limit.lower else "up to"
-    return f"the {item.limit.cost} limit {word} {format_quantity(_rounded(item.value, item.limit.lower), unit)}"
+    return (
+        f"the {item.limit.cost} limit {word} {format_quantity(_rounded(item.value, item.limit.lower), unit)}"
+    )
 
 
 def _rounded(value: float, down: bool) -> float:
@@ -87,7 +101,9 @@ def _rounded(value: float, down: bool) -> float:
 def explain_infeasible(problem: SearchProblem) -> Infeasibility:
     """Find out which limits block and what the cheapest relaxation is. Call it only for infeasible problems."""
     names = list(dict.fromkeys(limit.cost for limit in problem.limits))
-    extremes = {name: (_extreme(problem, name, (), False), _extreme(problem, name, (), True)) for name in names}
+    extremes = {
+        name: (_extreme(problem, name, (), False), _extreme(problem, name, (), True)) for name in names
+    }
     blocking = tuple(limit for limit in problem.limits if not _possible_alone(problem, limit, extremes))
     relaxations = tuple(sorted(_single(problem), key=lambda item: item.change))
     together = () if relaxations else _joint(problem)

@@ -65,7 +65,7 @@ class Labels:
     source: Choice | Merge | Union | None
 
     def __len__(self) -> int:
-        return self.data.shape[1]
+        return int(self.data.shape[1])
 
     def take(self, keep: Indices) -> Labels:
         """A subset of the labels."""
@@ -123,7 +123,9 @@ def _pareto_three(data: Array) -> Indices:
     costs: list[float] = []
     values: list[float] = []
     kept: list[int] = []
-    for index, cost, value in zip(order.tolist(), data[2, order].tolist(), data[0, order].tolist(), strict=True):
+    for index, cost, value in zip(
+        order.tolist(), data[2, order].tolist(), data[0, order].tolist(), strict=True
+    ):
         place = bisect_right(costs, cost)
         if place and values[place - 1] >= value:
             continue
@@ -149,9 +151,9 @@ def _pareto_many(data: Array) -> Indices:
     result: list[Indices] = []
     for start in range(0, len(order), BLOCK):
         block = costs[start : start + BLOCK]
-        alive = ~_below(strong[:, :-1], block).any(axis=0)
+        alive = np.logical_not(_below(strong[:, :-1], block).any(axis=0))
         inside = np.triu(_below(block, block), 1)
-        alive &= ~(inside & alive[:, None]).any(axis=0)
+        alive &= ~np.asarray((inside & alive[:, None]).any(axis=0))
         result.append(order[start : start + BLOCK][alive])
         fresh = np.column_stack([block[alive], size[start : start + BLOCK][alive]])
         strong = np.concatenate([strong, fresh])
@@ -162,10 +164,10 @@ def _pareto_many(data: Array) -> Indices:
 
 def _below(one: Array, two: Array) -> NDArray[np.bool_]:
     """[a, b]: row a of ``one`` is at most row b of ``two`` in every column."""
-    result = one[:, 0, None] <= two[None, :, 0]
+    result: NDArray[np.bool_] = np.less_equal.outer(one[:, 0], two[:, 0])
     for column in range(1, one.shape[1]):
-        result &= one[:, column, None] <= two[None, :, column]
-    return np.asarray(result)
+        result &= np.less_equal.outer(one[:, column], two[:, column])
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +243,9 @@ def _candidates(
     return np.stack(sums), index + offset
 
 
-def _select(rows: list[Array], index: Indices | None, keep: NDArray[np.bool_]) -> tuple[list[Array], Indices | None]:
+def _select(
+    rows: list[Array], index: Indices | None, keep: NDArray[np.bool_]
+) -> tuple[list[Array], Indices | None]:
     """Rows and flat index where ``keep``; each filter looks only at what the one before left."""
     inside = np.flatnonzero(keep)
     if len(inside) == len(keep):

@@ -98,7 +98,9 @@ class Padded:
     @cached_property
     def padding(self) -> tuple[Array, Array]:
         """Zero for real configs and depths, -inf for padding."""
-        return np.where(np.isneginf(self.blocks[0]), -np.inf, 0.0), np.where(np.isneginf(self.depths[0]), -np.inf, 0.0)
+        return np.where(np.isneginf(self.blocks[0]), -np.inf, 0.0), np.where(
+            np.isneginf(self.depths[0]), -np.inf, 0.0
+        )
 
     @cached_property
     def absent(self) -> NDArray[np.bool_] | None:
@@ -187,7 +189,9 @@ def relaxation_multipliers(terms: Terms) -> Array:
     import highspy
 
     equality, right = structure(terms.space)
-    data = np.concatenate([*(b for stage in terms.stages for b in stage.blocks), *(s.depth for s in terms.stages)], axis=1)
+    data = np.concatenate(
+        [*(b for stage in terms.stages for b in stage.blocks), *(s.depth for s in terms.stages)], axis=1
+    )
     scales = np.maximum(np.abs(data).max(axis=1), 1e-300)
     budget = (terms.bounds - terms.constant[1:]) / scales[1:]
     highs = highspy.Highs()
@@ -262,7 +266,9 @@ def improve(padded: Padded, start: Relaxed) -> Relaxed:
     current = blocks[:, rows, picked]
     for _ in range(200):
         change = blocks - current[:, :, None]
-        gain = np.where((change[1:] <= (padded.budget - totals[1:])[:, None, None]).all(axis=0), change[0], -np.inf)
+        gain = np.where(
+            (change[1:] <= (padded.budget - totals[1:])[:, None, None]).all(axis=0), change[0], -np.inf
+        )
         place = int(gain.argmax()) if gain.size else 0
         if not gain.size or gain.flat[place] <= 0:
             break
@@ -287,7 +293,9 @@ class Reduced:
         """Reduced cost = best Lagrangian value of the stage minus its best with the choice forced."""
         score, best, stage = padded.stage_scores(multipliers)
         depths = stage.max(axis=1, keepdims=True) - stage
-        using = np.where(padded.active, depths[:, :, None], np.inf).min(axis=1)  # least loss of a depth with b
+        using = np.where(padded.active, depths[:, :, None], np.inf).min(
+            axis=1
+        )  # least loss of a depth with b
         return cls(best[:, :, None] - score + using[:, :, None], depths, best)
 
 
@@ -373,6 +381,7 @@ def _fold_reduced(padded: Padded, at: Relaxed, gap: float, most: int) -> tuple[L
 
 
 def lagrangian_values(data: Array, multipliers: Array) -> Array:
+    """value - multipliers * costs of every label."""
     return np.asarray(data[0] - multipliers @ data[1:])
 
 
@@ -399,7 +408,9 @@ def stage_labels(
     return unite(s, tuple(wanted), parts, prune)
 
 
-def _extended(prefix: Labels, block: Labels, multipliers: Array, floor: float, prune: bool, most: int) -> Labels:
+def _extended(
+    prefix: Labels, block: Labels, multipliers: Array, floor: float, prune: bool, most: int
+) -> Labels:
     """Add one block to every label, keeping those whose Lagrangian value reaches the floor."""
     if len(prefix) * len(block) > most:
         raise TooManyError
@@ -409,6 +420,7 @@ def _extended(prefix: Labels, block: Labels, multipliers: Array, floor: float, p
 
 
 def above(labels: Labels, multipliers: Array, floor: float) -> Labels:
+    """The labels whose Lagrangian value reaches the floor (a single label always stays)."""
     if len(labels) == 1:
         return labels
     keep = np.flatnonzero(lagrangian_values(labels.data, multipliers) >= floor)

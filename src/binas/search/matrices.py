@@ -69,14 +69,17 @@ class PaperForm:
         systems = [(self.alpha_constraints, alpha), (self.beta_constraints, beta)]
         inside = all(bool((matrix @ x <= right + tolerance).all()) for (matrix, right), x in systems)
         return inside and all(
-            row.value(alpha, beta) <= bound + tolerance for row, bound in zip(self.rows, self.bounds, strict=True)
+            row.value(alpha, beta) <= bound + tolerance
+            for row, bound in zip(self.rows, self.bounds, strict=True)
         )
 
 
 def _simplex_system(groups: list[slice], size: int) -> tuple[csr_array, Array]:
     from scipy.sparse import csr_array, eye_array, vstack
 
-    members = np.concatenate([np.full(g.stop - g.start, i) for i, g in enumerate(groups)] or [np.zeros(0, int)])
+    members = np.concatenate(
+        [np.full(g.stop - g.start, i) for i, g in enumerate(groups)] or [np.zeros(0, int)]
+    )
     sums = csr_array((np.ones(size), (members, np.arange(size))), shape=(len(groups), size))
     right = np.concatenate([np.ones(len(groups)), -np.ones(len(groups)), np.zeros(size)])
     return vstack([sums, -sums, -eye_array(size)], format="csr"), right
@@ -116,7 +119,9 @@ def _row_form(problem: SearchProblem, row: Row) -> Bilinear:
 def require_bilinear(problem: SearchProblem) -> BilinearObjective:
     """The bilinear objective of a problem, or an error."""
     if not isinstance(problem.objective, BilinearObjective):
-        raise ProblemError(f"this needs a bilinear objective, the problem has a {problem.objective.kind} one.")
+        raise ProblemError(
+            f"this needs a bilinear objective, the problem has a {problem.objective.kind} one."
+        )
     return problem.objective
 
 
@@ -167,7 +172,11 @@ def structure(space: SearchSpace) -> tuple[csr_array, Array]:
     """sum_c y[s,b,c] - sum_{d >= b} beta[s,d] = 0 for every block, sum_d beta[s,d] = 1 for every stage."""
     from scipy.sparse import csr_array
 
-    encoding, columns, rows, values, right = Encoding(space), [], [], [], []
+    encoding = Encoding(space)
+    columns: list[int] = []
+    rows: list[int] = []
+    values: list[float] = []
+    right: list[float] = []
     for s, stage in enumerate(space.stages):
         first = space.alpha_size + encoding.beta_stages[s].start
         for b, where in enumerate(encoding.alpha_blocks[s]):

@@ -177,7 +177,9 @@ class BatchValues:
             return np.asarray(
                 objective.constant + z @ objective.linear + np.einsum("ij,ij->i", z @ objective.quadratic, z)
             )
-        items = [self.space.from_indices(d, c) for d, c in zip(depths.tolist(), configs.tolist(), strict=True)]
+        items = [
+            self.space.from_indices(d, c) for d, c in zip(depths.tolist(), configs.tolist(), strict=True)
+        ]
         return np.array([objective.value(self.space, item) for item in items])
 
     def one_hot(self, depths: Indices, configs: Indices) -> Array:
@@ -195,7 +197,8 @@ class BatchValues:
 
     def _padded(self, column: Column) -> Sequence[_StageLookup]:
         return [
-            _StageLookup(stage.depths, column.depths[s], column.configs[s]) for s, stage in enumerate(self.space.stages)
+            _StageLookup(stage.depths, column.depths[s], column.configs[s])
+            for s, stage in enumerate(self.space.stages)
         ]
 
 
@@ -230,4 +233,6 @@ def check_objective(objective: Objective, space: SearchSpace) -> None:
         ]
     for array, shape in arrays:
         if np.shape(array) != shape or not np.isfinite(array).all():
-            raise ProblemError(f"the objective does not fit the space {space.name!r}, or holds NaN or infinity.")
+            raise ProblemError(
+                f"the objective does not fit the space {space.name!r}, or holds NaN or infinity."
+            )

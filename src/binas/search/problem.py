@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from binas.errors import ProblemError, UnitError
+from binas.search.objective import BilinearObjective, Objective, check_objective, column_total
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
-from binas.search.objective import BilinearObjective, Objective, check_objective, column_total
 from binas.tables.contributions import Contributions
 from binas.tables.costs import Cost, CostTable
 from binas.tables.units import format_quantity, parse_quantity
@@ -67,7 +67,9 @@ class SearchProblem:
         check_objective(self.objective, self.space)
         for limit in self.limits:
             if limit.cost not in self.costs:
-                raise ProblemError(f"there is no cost {limit.cost!r} to limit; known are {', '.join(self.costs)}.")
+                raise ProblemError(
+                    f"there is no cost {limit.cost!r} to limit; known are {', '.join(self.costs)}."
+                )
             if not math.isfinite(limit.value):
                 raise ProblemError(f"the limit on {limit.cost} is {limit.value}; it must be a finite number.")
 
@@ -80,6 +82,7 @@ class SearchProblem:
         space: SearchSpace | None = None,
     ) -> SearchProblem:
         """From tables and limits such as ``latency=45ms`` or ``params>=3M``."""
+        objective: Objective
         if isinstance(contributions, Contributions):
             space, objective = contributions.space, BilinearObjective.from_contributions(contributions)
         else:
@@ -133,7 +136,9 @@ def parse_limit(text: str | Limit, costs: Mapping[str, Cost]) -> Limit:
         raise ProblemError(f"cannot read the limit {text[:60]!r}; write COST=QUANTITY, e.g. latency=45ms.")
     name, sign, quantity = match.groups()
     if name not in costs:
-        raise ProblemError(f"there is no cost {name!r} to limit; the tables have {', '.join(costs) or 'none'}.")
+        raise ProblemError(
+            f"there is no cost {name!r} to limit; the tables have {', '.join(costs) or 'none'}."
+        )
     try:
         return Limit(name, parse_quantity(quantity, costs[name].unit), lower=sign == ">=")
     except UnitError as error:
@@ -144,7 +149,7 @@ def evaluate(problem: SearchProblem, architecture: Architecture) -> Evaluation:
     """Accuracy, costs and broken limits of one architecture, computed straight from the tables."""
     problem.space.check(architecture)
     costs = {name: problem.cost(name, architecture) for name in problem.costs}
-    broken = tuple(l for l in problem.limits if not l.holds(costs[l.cost], problem.tolerance(l)))
+    broken = tuple(x for x in problem.limits if not x.holds(costs[x.cost], problem.tolerance(x)))
     objective = problem.objective
     accuracy = objective.value(problem.space, architecture)
     return Evaluation(

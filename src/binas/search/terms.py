@@ -72,7 +72,8 @@ class Row:
 def limit_rows(problem: SearchProblem) -> list[Row]:
     """The limits of a problem as rows; the tolerance of each limit is inside its bound."""
     return [
-        Row(limit.cost, limit.sign, limit.sign * limit.value + problem.tolerance(limit)) for limit in problem.limits
+        Row(limit.cost, limit.sign, limit.sign * limit.value + problem.tolerance(limit))
+        for limit in problem.limits
     ]
 
 
@@ -105,7 +106,9 @@ def _stage(problem: SearchProblem, s: int, rows: list[Row]) -> StageTerms:
     assert isinstance(objective, BilinearObjective)
     columns = [(1.0, objective.values), *((sign, cost.values) for sign, cost in costs)]
     depth = np.stack([sign * column.depths[s] for sign, column in columns])
-    blocks = tuple(np.stack([sign * c.configs[s][b] for sign, c in columns]) for b in range(len(stage.blocks)))
+    blocks = tuple(
+        np.stack([sign * c.configs[s][b] for sign, c in columns]) for b in range(len(stage.blocks))
+    )
     return StageTerms(stage.depths, depth, blocks)
 
 
@@ -115,7 +118,9 @@ def _variants(
     """A stage with interactions: every variant becomes one config of a single pseudo-block."""
     stage = problem.space.stages[s]
     if stage.count > MAX_VARIANTS:
-        raise ProblemError(f"stage {stage.name!r} has {stage.count} variants, too many to list for interactions.")
+        raise ProblemError(
+            f"stage {stage.name!r} has {stage.count} variants, too many to list for interactions."
+        )
     values, depths, configs = [], [], []
     for i, depth in enumerate(stage.depths):
         shape = tuple(len(block) for block in stage.blocks[:depth])

@@ -27,17 +27,22 @@ def verify(problem: SearchProblem, answer: Answer, solver: str, seconds: float) 
 
 def _check_form(answer: Answer, solver: str) -> None:
     if answer.status.has_answer != (answer.architecture is not None):
-        raise SolverClaimError(f"{solver} says {answer.status} but gives {answer.architecture or 'no architecture'}.")
+        raise SolverClaimError(
+            f"{solver} says {answer.status} but gives {answer.architecture or 'no architecture'}."
+        )
 
 
 def _check_answer(problem: SearchProblem, answer: Answer, evaluation: Evaluation, solver: str) -> None:
     slack = TOLERANCE * max(1.0, abs(evaluation.accuracy))
     if evaluation.broken:
         broken = ", ".join(
-            f"{problem.describe_limit(limit)} (it is {evaluation.costs[limit.cost]:.9g})" for limit in evaluation.broken
+            f"{problem.describe_limit(limit)} (it is {evaluation.costs[limit.cost]:.9g})"
+            for limit in evaluation.broken
         )
         raise SolverClaimError(f"{solver} returned {answer.architecture}, which breaks {broken}.")
-    if answer.value is not None and not math.isclose(answer.value, evaluation.accuracy, rel_tol=0, abs_tol=slack):
+    if answer.value is not None and not math.isclose(
+        answer.value, evaluation.accuracy, rel_tol=0, abs_tol=slack
+    ):
         raise SolverClaimError(
             f"{solver} claims the value {answer.value:.9g} for {answer.architecture}; it is {evaluation.accuracy:.9g}."
         )
@@ -46,5 +51,11 @@ def _check_answer(problem: SearchProblem, answer: Answer, evaluation: Evaluation
             f"{solver} claims that nothing is better than {answer.bound:.9g}, but its own answer has "
             f"{evaluation.accuracy:.9g}."
         )
-    if answer.status is Status.OPTIMAL and answer.bound is not None and answer.bound > evaluation.accuracy + slack:
-        raise SolverClaimError(f"{solver} says optimal with a gap of {answer.bound - evaluation.accuracy:.3g}.")
+    if (
+        answer.status is Status.OPTIMAL
+        and answer.bound is not None
+        and answer.bound > evaluation.accuracy + slack
+    ):
+        raise SolverClaimError(
+            f"{solver} says optimal with a gap of {answer.bound - evaluation.accuracy:.3g}."
+        )

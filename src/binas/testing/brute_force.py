@@ -13,12 +13,16 @@ from binas.space.sampling import enumerate_all
 Array = NDArray[np.float64]
 
 
-def all_values(problem: SearchProblem, limit: int = 500_000) -> tuple[list[Architecture], Array, dict[str, Array]]:
+def all_values(
+    problem: SearchProblem, limit: int = 500_000
+) -> tuple[list[Architecture], Array, dict[str, Array]]:
     """Every architecture with its objective and costs."""
     architectures = enumerate_all(problem.space, limit)
     depths, configs = problem.space.to_indices(architectures)
     batch = BatchValues(problem.space)
-    costs = {name: cost.fixed + batch.column(cost.values, depths, configs) for name, cost in problem.costs.items()}
+    costs = {
+        name: cost.fixed + batch.column(cost.values, depths, configs) for name, cost in problem.costs.items()
+    }
     return architectures, batch.objective(problem.objective, depths, configs), costs
 
 

@@ -43,7 +43,9 @@ PLAIN = (((1, 2), (3, 3)), ((1, 2, 3), (2, 3, 2)))
 VANISHING = (((0, 1, 2), (3, 2)), ((0, 2), (2, 2)), ((1,), (3,)))
 
 
-def random_column(space: SearchSpace, rng: np.random.Generator, low: float, high: float, depth: float = 0.0) -> Column:
+def random_column(
+    space: SearchSpace, rng: np.random.Generator, low: float, high: float, depth: float = 0.0
+) -> Column:
     """Numbers drawn uniformly; the depth part from [-depth, depth]."""
     return Column.build(
         space, lambda s, i: float(rng.uniform(-depth, depth)), lambda s, b, c: float(rng.uniform(low, high))
@@ -72,7 +74,12 @@ def _integers(space: SearchSpace, seed: int, limits: Sequence[Limit]) -> SearchP
     rng = np.random.default_rng(seed)
     values = random_column(space, rng, -0.5, 2.5, depth=1.0).map(np.rint)
     cost = random_column(space, rng, -0.4, 3.4).map(lambda x: np.abs(np.rint(x)))
-    return SearchProblem(space, BilinearObjective(0.0, values), {"latency": make_cost(space, "latency", cost, 0.0)}, tuple(limits))
+    return SearchProblem(
+        space,
+        BilinearObjective(0.0, values),
+        {"latency": make_cost(space, "latency", cost, 0.0)},
+        tuple(limits),
+    )
 
 
 def _constant(space: SearchSpace, value: float, cost: float, limits: Sequence[Limit]) -> SearchProblem:
@@ -93,13 +100,20 @@ def _non_monotone(space: SearchSpace) -> SearchProblem:
     values = Column.build(space, lambda s, i: 0.1 * i, lambda s, b, c: (0.3, 0.1, 0.5)[c % 3])
     cost = Column.build(space, lambda s, i: 0.0, lambda s, b, c: (4.0, 2.0, 1.0)[(c + b) % 3])
     return SearchProblem(
-        space, BilinearObjective(60.0, values), {"latency": make_cost(space, "latency", cost)}, (Limit("latency", 8.0),)
+        space,
+        BilinearObjective(60.0, values),
+        {"latency": make_cost(space, "latency", cost)},
+        (Limit("latency", 8.0),),
     )
 
 
 def bilinear_cases() -> list[Case]:
     """Cases with a bilinear objective."""
-    plain, vanishing, one = small_space(PLAIN), small_space(VANISHING), small_space((((1,), (1,)), ((2,), (1, 1))))
+    plain, vanishing, one = (
+        small_space(PLAIN),
+        small_space(VANISHING),
+        small_space((((1,), (1,)), ((2,), (1, 1)))),
+    )
     three = [Limit("latency", 11.0), Limit("energy", 12.0), Limit("params", 20.0)]
     both = [Limit("latency", 14.0), Limit("latency", 9.0, lower=True), Limit("energy", 8.0, lower=True)]
     return [
@@ -119,8 +133,14 @@ def bilinear_cases() -> list[Case]:
         Case("one architecture", _random(one, 8, [Limit("latency", 100.0)])),
         Case("one architecture, over the limit", _random(one, 9, [Limit("latency", 1.0)])),
         Case("infeasible", _random(plain, 10, [Limit("latency", 1.5)])),
-        Case("infeasible only together", _random(plain, 11, [Limit("latency", 6.0), Limit("params", 20.0, lower=True)])),
-        *[Case(f"random {seed}", _random(plain, 100 + seed, [Limit("latency", 5.0 + seed)])) for seed in range(8)],
+        Case(
+            "infeasible only together",
+            _random(plain, 11, [Limit("latency", 6.0), Limit("params", 20.0, lower=True)]),
+        ),
+        *[
+            Case(f"random {seed}", _random(plain, 100 + seed, [Limit("latency", 5.0 + seed)]))
+            for seed in range(8)
+        ],
     ]
 
 
@@ -130,6 +150,10 @@ def stagewise_cases() -> list[Case]:
     base = _random(plain, 20, [Limit("latency", 10.0), Limit("params", 25.0)])
     rng = np.random.default_rng(21)
     noise = rng.normal(size=100_000)
-    objective = StagewiseObjective.from_function(plain, lambda s, index: float(noise[sum((i + 1) * 7 ** k for k, i in enumerate((s, *index))) % 100_000]), 70.0)
+    objective = StagewiseObjective.from_function(
+        plain,
+        lambda s, index: float(noise[sum((i + 1) * 7**k for k, i in enumerate((s, *index))) % 100_000]),
+        70.0,
+    )
     made = SearchProblem(plain, objective, base.costs, base.limits)
     return [Case("interactions in a stage", made), Case("interactions, no limit", made.with_limits(()))]

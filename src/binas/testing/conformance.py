@@ -1,7 +1,7 @@
 """A conformance kit for solvers: run it on yours.
 
-    from binas.testing import check_solver
-    check_solver(MySolver())          # raises AssertionError with the name of the case that fails
+from binas.testing import check_solver
+check_solver(MySolver())          # raises AssertionError with the name of the case that fails
 """
 
 from __future__ import annotations
@@ -34,15 +34,21 @@ def check_case(solver: Solver, case: Case, tolerance: float = 1e-7) -> SearchRes
         assert evaluate(case.problem, result.evaluation.architecture).feasible, f"{name}: breaks a limit"
         assert best is not None, f"{name}: found an architecture where none keeps the limits"
         assert result.evaluation.accuracy <= best + tolerance, f"{name}: better than brute force"
-    assert not (result.status is Status.INFEASIBLE and best is not None), f"{name}: says infeasible, but it is not"
+    assert not (result.status is Status.INFEASIBLE and best is not None), (
+        f"{name}: says infeasible, but it is not"
+    )
     if result.status is Status.OPTIMAL:
         assert best is not None, f"{name}: says optimal where nothing keeps the limits"
-        assert abs((result.accuracy or 0.0) - best) <= tolerance, f"{name}: {result.accuracy} instead of {best}"
+        assert abs((result.accuracy or 0.0) - best) <= tolerance, (
+            f"{name}: {result.accuracy} instead of {best}"
+        )
     if solver.capabilities.exact:
         wanted = Status.INFEASIBLE if best is None else Status.OPTIMAL
         assert result.status is wanted, f"{name}: status {result.status} instead of {wanted}"
     if result.bound is not None and best is not None:
-        assert result.bound >= best - tolerance, f"{name}: its bound {result.bound} is below the optimum {best}"
+        assert result.bound >= best - tolerance, (
+            f"{name}: its bound {result.bound} is below the optimum {best}"
+        )
     return result
 
 

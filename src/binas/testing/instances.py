@@ -28,9 +28,7 @@ def make_problem(space: SearchSpace, seed: int, extra_costs: int = 0) -> SearchP
     rng = np.random.default_rng(seed)
     weight = rng.uniform(0.5, 3.0, len(space.stages))
     gain = rng.uniform(0.05, 0.3, len(space.stages))
-    size = [
-        [np.sort(rng.uniform(0.3, 1.7, len(block))) for block in stage.blocks] for stage in space.stages
-    ]
+    size = [[np.sort(rng.uniform(0.3, 1.7, len(block))) for block in stage.blocks] for stage in space.stages]
     noise = [[rng.normal(0.0, 0.15, len(block)) for block in stage.blocks] for stage in space.stages]
     costs = {}
     for name in ["latency", *(f"cost{k}" for k in range(1, extra_costs + 1))]:

@@ -58,13 +58,17 @@ class Solver(ABC):
         """Raise unless this solver is installed and can take the problem."""
         missing, can = self.missing(), self.capabilities
         if missing is not None:
-            raise SolverUnavailableError(f"the solver {self.name!r} needs a package that is not here: {missing}")
+            raise SolverUnavailableError(
+                f"the solver {self.name!r} needs a package that is not here: {missing}"
+            )
         if problem.objective.kind not in can.objectives:
             raise ProblemError(
                 f"the solver {self.name!r} takes {', '.join(sorted(can.objectives))} objectives, not a "
                 f"{problem.objective.kind} one. `binas solvers` lists what each can take."
             )
         if can.max_limits is not None and len(problem.limits) > can.max_limits:
-            raise ProblemError(f"the solver {self.name!r} takes at most {can.max_limits} limits; use milp or auto.")
+            raise ProblemError(
+                f"the solver {self.name!r} takes at most {can.max_limits} limits; use milp or auto."
+            )
         if not can.lower_limits and any(limit.lower for limit in problem.limits):
             raise ProblemError(f"the solver {self.name!r} takes no lower limits; use milp or auto.")

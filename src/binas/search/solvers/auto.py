@@ -23,7 +23,9 @@ class Auto(Solver):
 
     name = "auto"
     capabilities = Capabilities(
-        exact=True, objectives=SEPARABLE, summary="frontier or milp, whichever proves the answer fastest (default)"
+        exact=True,
+        objectives=SEPARABLE,
+        summary="frontier or milp, whichever proves the answer fastest (default)",
     )
 
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
@@ -46,7 +48,9 @@ class Auto(Solver):
 
 
 def _named(answer: Answer, method: str) -> Answer:
-    return Answer(answer.status, answer.architecture, answer.value, answer.bound, {**answer.details, "method": method})
+    return Answer(
+        answer.status, answer.architecture, answer.value, answer.bound, {**answer.details, "method": method}
+    )
 
 
 def _one_limit_enough(problem: SearchProblem) -> Answer | None:

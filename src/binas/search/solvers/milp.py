@@ -26,7 +26,9 @@ class Milp(Solver):
 
     name = "milp"
     capabilities = Capabilities(
-        exact=True, objectives=frozenset({"bilinear"}), summary="HiGHS on the tight linear form; any number of limits"
+        exact=True,
+        objectives=frozenset({"bilinear"}),
+        summary="HiGHS on the tight linear form; any number of limits",
     )
     requires = ("highspy",)
     install = "highspy"
@@ -41,7 +43,9 @@ class Milp(Solver):
     def in_order(self, problem: SearchProblem) -> Iterator[Evaluation]:
         """Architectures within the limits from the best downwards, each found by cutting off those before it."""
         model = _Model(tight_form(problem), self.threads, Options())
-        while (found := self._next(problem, model)).status is Status.OPTIMAL and found.architecture is not None:
+        while (
+            found := self._next(problem, model)
+        ).status is Status.OPTIMAL and found.architecture is not None:
             yield evaluate(problem, found.architecture)
             model.forbid(_point(model.form, found.architecture))
 
@@ -94,7 +98,11 @@ class _Model:
         lp.col_lower_, lp.col_upper_ = np.zeros(count), np.ones(count)
         lp.row_lower_, lp.row_upper_ = lower, upper
         lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = (
+            matrix.indptr,
+            matrix.indices,
+            matrix.data,
+        )
         lp.integrality_ = [highspy.HighsVarType.kInteger] * count
         lp.sense_ = highspy.ObjSense.kMaximize
         return lp
@@ -119,7 +127,9 @@ class _Model:
     def forbid(self, point: Array) -> None:
         """Cut off one integer point: sum of its ones <= their number - 1."""
         index = np.flatnonzero(point > 0.5).astype(np.int32)
-        self.highs.addRow(-self.highspy.kHighsInf, float(len(index) - 1), len(index), index, np.ones(len(index)))
+        self.highs.addRow(
+            -self.highspy.kHighsInf, float(len(index) - 1), len(index), index, np.ones(len(index))
+        )
 
 
 def _settings(threads: int, options: Options) -> dict[str, Any]:

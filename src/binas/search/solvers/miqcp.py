@@ -18,16 +18,17 @@ from binas.search.solvers._bilinear_program import (
     start_point,
 )
 
-FEASIBILITY = (
-    1e-7  # of a row's largest coefficient; below it SCIP's LP solver prints complaints and gains nothing
-)
+# Of a row's largest coefficient. Below this SCIP's LP solver prints complaints that cannot be turned off.
+FEASIBILITY = 1e-7
 
 
 class Scip(ProgramSolver):
     """Mixed-integer quadratically constrained program by SCIP's spatial branch and cut (section 3.5).
 
-    The paper uses CPLEX for this; SCIP is free and takes products of binaries in objective and limits. A
-    proof needs about a second on the paper's space. 100 seconds unless a time limit is given.
+    The paper uses CPLEX for this; SCIP is free and takes products of binaries in objective and limits. With a
+    bilinear objective a proof needs one or two seconds on the paper's space. A quadratic objective with all
+    interactions of that space is too much for it: expect an answer and a bound. 100 seconds unless a time
+    limit is given.
     """
 
     name = "miqcp"

@@ -91,10 +91,14 @@ class TestWriting:
     def test_permissions_of_an_existing_file_stay(self, tmp_path: Path) -> None:
         target = tmp_path / "private.json"
         target.write_text("old")
-        target.chmod(0o600)
+        target.chmod(0o640)
         write_text(target, "new")
         assert target.read_text() == "new"
-        assert target.stat().st_mode & 0o777 == 0o600
+        assert target.stat().st_mode & 0o777 == 0o640
+
+    def test_new_files_can_be_read_by_others(self, tmp_path: Path) -> None:
+        write_text(tmp_path / "new.json", "new")
+        assert (tmp_path / "new.json").stat().st_mode & 0o777 == 0o644
 
     @pytest.mark.parametrize("name", ["a\0b", "x" * 5000])
     def test_names_that_cannot_be(self, tmp_path: Path, name: str) -> None:

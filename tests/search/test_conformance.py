@@ -17,7 +17,7 @@ def params():
             yield pytest.param(solver, case, id=f"{name}-{case.name}")
 
 
-@pytest.mark.parametrize(("solver", "case"), params())
+@pytest.mark.parametrize(("solver", "case"), list(params()))
 def test_solver(solver, case):
     missing = solver.missing()
     if missing is not None:

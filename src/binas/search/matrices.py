@@ -148,24 +148,19 @@ def tight_form(problem: SearchProblem) -> TightForm:
     objective = require_bilinear(problem)
     rows = limit_rows(problem)
     costs = [problem.costs[row.cost] for row in rows]
-    vectors = [row.sign * flat(cost.values) for row, cost in zip(rows, costs, strict=True)]
+    vectors = [row.sign * cost.values.flat() for row, cost in zip(rows, costs, strict=True)]
     fixed = np.array([row.sign * cost.fixed for row, cost in zip(rows, costs, strict=True)])
     size = problem.space.alpha_size + problem.space.beta_size
     equality, right = structure(problem.space)
     return TightForm(
         problem.space,
         objective.base,
-        flat(objective.values),
+        objective.values.flat(),
         equality,
         right,
         np.array(vectors).reshape(len(rows), size),
         np.array([row.bound for row in rows]) - fixed,
     )
-
-
-def flat(column: Column) -> Array:
-    """A column as one vector in the order (alpha, beta)."""
-    return np.concatenate([*(block for row in column.configs for block in row), *column.depths, np.zeros(0)])
 
 
 def structure(space: SearchSpace) -> tuple[csr_array, Array]:

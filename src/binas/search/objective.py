@@ -9,9 +9,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -159,24 +158,27 @@ class BatchValues:
 
     space: SearchSpace
 
+    def positions(self, depths: Indices, configs: Indices) -> Indices:
+        """Where the ones of z = (alpha * active, beta) stand, (n, S + blocks); len(z) for blocks that are not active."""
+        encoding, columns = Encoding(self.space), []
+        nowhere = self.space.alpha_size + self.space.beta_size
+        for s, stage in enumerate(self.space.stages):
+            start = self.space.alpha_size + encoding.beta_stages[s].start
+            columns.append(start + np.searchsorted(stage.depths, depths[:, s]))
+            for b, where in enumerate(encoding.alpha_blocks[s]):
+                columns.append(np.where(b < depths[:, s], where.start + configs[:, s, b], nowhere))
+        return np.stack(columns, axis=1)
+
     def column(self, column: Column, depths: Indices, configs: Indices) -> Array:
         """Totals of a column for depths (n, S) and configs (n, S, D)."""
-        total = np.zeros(len(depths))
-        for s, table in enumerate(self._padded(column)):
-            total += table.depth[depths[:, s]]
-            for b, values in enumerate(table.blocks):
-                total += np.where(b < depths[:, s], values[configs[:, s, b]], 0.0)
-        return total
+        return self._gathered(column.flat(), self.positions(depths, configs))
 
     def objective(self, objective: Objective, depths: Indices, configs: Indices) -> Array:
         """Objective values; vectorised where the objective allows it."""
         if isinstance(objective, BilinearObjective):
             return objective.base + self.column(objective.values, depths, configs)
         if isinstance(objective, QuadraticObjective):
-            z = self.one_hot(depths, configs)
-            return np.asarray(
-                objective.constant + z @ objective.linear + np.einsum("ij,ij->i", z @ objective.quadratic, z)
-            )
+            return self._quadratic(objective, self.positions(depths, configs))
         items = [
             self.space.from_indices(d, c) for d, c in zip(depths.tolist(), configs.tolist(), strict=True)
         ]
@@ -184,36 +186,20 @@ class BatchValues:
 
     def one_hot(self, depths: Indices, configs: Indices) -> Array:
         """Rows z = (alpha * active, beta)."""
-        encoding = Encoding(self.space)
-        z = np.zeros((len(depths), self.space.alpha_size + self.space.beta_size))
-        rows = np.arange(len(depths))
-        for s, stage in enumerate(self.space.stages):
-            position = np.searchsorted(stage.depths, depths[:, s])
-            z[rows, self.space.alpha_size + encoding.beta_stages[s].start + position] = 1.0
-            for b, where in enumerate(encoding.alpha_blocks[s]):
-                active = b < depths[:, s]
-                z[rows[active], where.start + configs[active, s, b]] = 1.0
-        return z
+        z = np.zeros((len(depths), self.space.alpha_size + self.space.beta_size + 1))
+        np.put_along_axis(z, self.positions(depths, configs), 1.0, axis=1)
+        return z[:, :-1]
 
-    def _padded(self, column: Column) -> Sequence[_StageLookup]:
-        return [
-            _StageLookup(stage.depths, column.depths[s], column.configs[s])
-            for s, stage in enumerate(self.space.stages)
-        ]
+    def _gathered(self, vector: Array, positions: Indices) -> Array:
+        return np.asarray(np.append(vector, 0.0)[positions].sum(axis=1))
 
-
-@dataclass(frozen=True, eq=False)
-class _StageLookup:
-    depths: tuple[int, ...]
-    values: Array
-    blocks: tuple[Array, ...]
-
-    @cached_property
-    def depth(self) -> Array:
-        """Depth part indexed by the depth itself."""
-        table = np.full(self.depths[-1] + 1, np.nan)
-        table[list(self.depths)] = self.values
-        return table
+    def _quadratic(self, objective: QuadraticObjective, positions: Indices) -> Array:
+        """b + a'z + z'Qz by looking up the few entries that count: no matrix product, no threads."""
+        padded = np.pad(objective.quadratic, (0, 1))
+        total = objective.constant + self._gathered(objective.linear, positions)
+        for column in range(positions.shape[1]):
+            total = total + padded[positions[:, column, None], positions].sum(axis=1)
+        return np.asarray(total)
 
 
 def check_objective(objective: Objective, space: SearchSpace) -> None:

@@ -128,6 +128,10 @@ class Column:
         for row in self.configs:
             yield from row
 
+    def flat(self) -> Array:
+        """All numbers as one vector in the paper's order (alpha, beta): configs, then depths."""
+        return np.concatenate([np.zeros(0), *(c for row in self.configs for c in row), *self.depths])
+
     def equals(self, other: Column) -> bool:
         """Same shape and same numbers (NaN equals NaN)."""
         mine, theirs = list(self.arrays()), list(other.arrays())

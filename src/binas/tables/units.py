@@ -98,9 +98,10 @@ def parse_quantity(text: str, target: Unit) -> float:
         raise UnitError(f"cannot read the quantity {text[:40]!r}; write e.g. {example(target)}.")
     name = match[2]
     if not name and target.kind != "plain":
+        shown = text.strip()[:40]
+        ways = " or ".join(dict.fromkeys((shown + target.name, example(target))))
         raise UnitError(
-            f"{text.strip()[:40]!r} has no unit, so it could mean anything; the table is in {target.name}: "
-            f"write e.g. {text.strip()[:40]}{target.name} or {example(target)}."
+            f"{shown!r} has no unit, so it could mean anything; the table is in {target.name}: write e.g. {ways}."
         )
     number = _scaled(match[1], _ratio(parse_unit(name), target))
     if not math.isfinite(number):

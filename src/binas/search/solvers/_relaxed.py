@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.search.knapsack import relaxed_knapsack_rows
-from binas.search.matrices import bilinear_part, flat, structure
+from binas.search.matrices import bilinear_part, structure
 from binas.search.objective import BatchValues
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Answer, Status
@@ -214,7 +214,7 @@ def _widest(domain: Domain) -> Array | None:
 
     costs = [(row.sign, domain.problem.costs[row.cost]) for row in domain.rows]
     equality, right = structure(domain.problem.space)
-    rows = np.array([sign * flat(cost.values) for sign, cost in costs]) / domain.scales[:, None]
+    rows = np.array([sign * cost.values.flat() for sign, cost in costs]) / domain.scales[:, None]
     left = (domain.bounds - [sign * cost.fixed for sign, cost in costs]) / domain.scales
     outcome: Any = linprog(
         np.append(np.zeros(rows.shape[1]), -1.0),

@@ -4,10 +4,11 @@ Objective and costs are sums over stages, so the best completion of a partial ar
 depend on how it was made: a label that another beats in value and in every cost can be dropped at once.
 Prefixes of a stage are shared by its depths.
 
-For large problems two things keep the fold small and exact: an approximate frontier (a lower bound that
-real architectures reach) and the concave hull of what the remaining stages can add (an upper bound, the
-relaxed knapsack). A label that cannot reach the lower bound at any total cost is dropped. If even that is
-too much, values are thinned and the certified error says by how much the result may fall short.
+With further limits, labels must be compared in several costs and far fewer are dominated. Two things then
+keep the fold small and exact: an approximate frontier (a lower bound that real architectures reach) and the
+concave hull of what the remaining stages can add (an upper bound, the relaxed knapsack). A label that cannot
+reach the lower bound at any total cost is dropped. If even that is too much, values are thinned and the
+certified error says by how much the result may fall short.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Array = NDArray[np.float64]
 MAX_LABELS = 400_000
 MAX_LABELS_MANY = 100_000  # with further cost rows, where dominance is dearer to find
 FIRST_PASS = 2000
-EFFORT = 600_000  # sums of label pairs above which bounds pay off
+BOUND_ROWS = 2  # from this many cost rows on, bounds pay off (measured; with one, dominance is cheap to find)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +68,9 @@ def fold(terms: Terms, max_labels: int | None = None, tolerance: float = 0.0) ->
         return Folded(Labels(np.zeros((1 + terms.rows, 0)), None), 0.0)
     stages.sort(key=len)
     bounds = None
-    if _effort(stages) > EFFORT or terms.rows > 1:
+    if terms.rows >= BOUND_ROWS:
         bounds = make_bounds(stages, budget)
         stages = _worthy(stages, bounds)
-    if terms.rows > 1 and bounds is not None:
         first = _fold_stages(terms, stages, budget, bounds, FIRST_PASS, 0.0)
         bounds = bounds.raised(first.labels.data - terms.constant[:, None])
         stages = _worthy(stages, bounds)
@@ -94,16 +94,6 @@ def _feasible(stages: list[Labels], budget: Array) -> list[Labels] | None:
 def _within(labels: Labels, caps: Array) -> Labels:
     keep = np.flatnonzero((labels.data[1:] <= caps[:, None]).all(axis=0))
     return labels if len(keep) == len(labels) else labels.take(keep)
-
-
-def _effort(stages: list[Labels]) -> float:
-    """Rough number of sums a plain fold makes: frontiers grow about as the sum of their parts."""
-    sizes = [len(stage) for stage in stages]
-    total, effort = sizes[0], 0.0
-    for size in sizes[1:]:
-        effort += total * size
-        total += 4 * size
-    return effort
 
 
 def _fold_stages(

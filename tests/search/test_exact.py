@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import problems
 
-from binas.search.lagrangian import Padded, TooManyError, best_for, solve_dual, solve_exact
+from binas.search.dual import Padded, best_for, solve_dual
+from binas.search.lagrangian import TooManyError, solve_exact
 from binas.search.objective import BilinearObjective
 from binas.search.problem import Limit, SearchProblem
 from binas.search.result import Status

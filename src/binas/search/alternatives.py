@@ -13,18 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.errors import ProblemError
+from binas.search.dual import Padded, Relaxed, solve_dual
 from binas.search.labels import Labels, decode, nothing
-from binas.search.lagrangian import (
-    Padded,
-    Reduced,
-    Relaxed,
-    TooManyError,
-    above,
-    cross,
-    lagrangian_values,
-    solve_dual,
-    stage_labels,
-)
+from binas.search.lagrangian import Reduced, TooManyError, above, cross, lagrangian_values, stage_labels
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.solve import solve
 from binas.search.solvers.milp import Milp

@@ -13,7 +13,6 @@ certified error says by how much the result may fall short.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 
 from binas.errors import ProblemError
 from binas.search.bounds import Bounds, make_bounds
-from binas.search.labels import Labels, choices, merge, nothing, pareto, unite
+from binas.search.labels import Labels, choices, merge, nothing, pareto, staircase, unite
 from binas.search.terms import StageTerms, Terms
 
 Array = NDArray[np.float64]
@@ -144,27 +143,6 @@ def _spaced(data: Array, step: float) -> NDArray[np.intp]:
                 floor = value + step
         return np.array(kept, dtype=np.intp)
     if data.shape[0] == 3:
-        return _spaced_three(data, step)
+        return staircase(data, step)
     levels = np.floor(data[0] / step) if step > 0 else data[0]
     return pareto(np.concatenate([levels[None], data[1:]]))
-
-
-def _spaced_three(data: Array, step: float) -> NDArray[np.intp]:
-    order = np.lexsort((-data[0], data[2], data[1]))
-    costs: list[float] = []
-    values: list[float] = []
-    kept: list[int] = []
-    for index, cost, value in zip(
-        order.tolist(), data[2, order].tolist(), data[0, order].tolist(), strict=True
-    ):
-        place = bisect_right(costs, cost)
-        if place and values[place - 1] >= value - step:
-            continue
-        kept.append(index)
-        start = place - 1 if place and costs[place - 1] == cost else place
-        stop = start
-        while stop < len(values) and values[stop] <= value:
-            stop += 1
-        costs[start:stop] = [cost]
-        values[start:stop] = [value]
-    return np.array(kept, dtype=np.intp)

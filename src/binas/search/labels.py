@@ -7,7 +7,7 @@ the sets it was made of, and architectures are read back for many labels at once
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -99,7 +99,7 @@ def pareto(data: Array) -> Indices:
         return np.array([int(np.argmax(data[0]))])
     if data.shape[0] == 2:
         return _pareto_two(data[0], data[1])
-    return _pareto_three(data) if data.shape[0] == 3 else _pareto_many(data)
+    return staircase(data) if data.shape[0] == 3 else _pareto_many(data)
 
 
 def _pareto_two(value: Array, cost: Array) -> Indices:
@@ -117,8 +117,11 @@ def _pareto_two(value: Array, cost: Array) -> Indices:
     return order[kept[last]]
 
 
-def _pareto_three(data: Array) -> Indices:
-    """Sweep by the first cost; a staircase of (second cost, value) holds what dominates so far."""
+def staircase(data: Array, step: float = 0.0) -> Indices:
+    """Non-dominated labels of two cost rows; with ``step``, also drop labels that another beats but for so much value.
+
+    Sweeps by the first cost; a staircase of (second cost, value) holds the best labels so far.
+    """
     order = np.lexsort((-data[0], data[2], data[1]))
     costs: list[float] = []
     values: list[float] = []
@@ -127,13 +130,11 @@ def _pareto_three(data: Array) -> Indices:
         order.tolist(), data[2, order].tolist(), data[0, order].tolist(), strict=True
     ):
         place = bisect_right(costs, cost)
-        if place and values[place - 1] >= value:
+        if place and values[place - 1] >= value - step:
             continue
         kept.append(index)
         start = place - 1 if place and costs[place - 1] == cost else place
-        stop = bisect_left(values, value, start)
-        while stop < len(values) and values[stop] <= value:
-            stop += 1
+        stop = bisect_right(values, value, start)
         costs[start:stop] = [cost]
         values[start:stop] = [value]
     return np.array(kept, dtype=np.intp)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.errors import ProblemError
-from binas.search.lagrangian import Padded, Relaxed, best_for, cheapest, indices_of
+from binas.search.dual import Padded, Relaxed, best_for, cheapest, indices_of
 from binas.search.objective import BatchValues, BilinearObjective
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.result import Answer, Status

@@ -184,6 +184,7 @@ def contributions(draw: st.DrawFn, space: SearchSpace) -> Contributions:
         draw(st.none() | columns(space, unknown_or_positive, unknown_or_positive)),
         draw(st.none() | columns(space, unknown_or_positive, unknown_or_positive)),
         draw(provenances()),
+        draw(unknown_or_positive),
     )
 
 

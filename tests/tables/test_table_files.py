@@ -50,6 +50,7 @@ def number(value: float) -> float | str:
 
 def assert_same_contributions(one: Contributions, two: Contributions) -> None:
     assert (one.base, number(one.base_stderr)) == (two.base, number(two.base_stderr))
+    assert number(one.base_count) == number(two.base_count)
     assert one.values.equals(two.values)
     assert same(one.stderr, two.stderr)
     assert same(one.count, two.count)

@@ -60,6 +60,7 @@ class Contributions:
     stderr: Column | None = None
     count: Column | None = None
     provenance: Provenance = field(default_factory=Provenance)
+    base_count: float = math.nan
 
     def to_data(self) -> dict[str, Any]:
         """The JSON object of the file."""
@@ -68,7 +69,7 @@ class Contributions:
             "version": 1,
             "space": reference(self.space),
             "unit": "percent",
-            "base": number_data(self.base, self.base_stderr),
+            "base": number_data(self.base, self.base_stderr, self.base_count),
             "depths": depth_data(self.space, self.values, self.stderr, self.count),
             "configs": config_data(self.space, self.values, self.stderr, self.count),
             "provenance": self.provenance.to_data(),
@@ -99,6 +100,7 @@ def contributions_from_data(data: Any, space: SearchSpace, where: str) -> Contri
         known_column(depths, configs, "stderr"),
         known_column(depths, configs, "count"),
         parsed.provenance,
+        math.nan if base.count is None else base.count,
     )
 
 

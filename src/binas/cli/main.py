@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -42,6 +43,10 @@ def options(
 
 def main() -> None:
     """Run the command line; bad input becomes one paragraph and exit code 2."""
+    sys.set_int_max_str_digits(0)  # spaces may have more architectures than Python likes to print
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a sign gets '?'
     try:
         app()
     except BinasError as error:
@@ -50,6 +55,10 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output went away, as in `binas ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        sys.stderr.write(f"error: the answer could not be written: {error.strerror or error}.\n")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(2)
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         sys.exit(130)

@@ -219,7 +219,7 @@ def frontier(
     problem = load(folder).problem(limit or [])
     found = trace(problem, cost, tolerance=tolerance)
     if len(found) == 0:
-        _no_frontier(problem)
+        _no_frontier(found, as_json)
     if csv_file is not None:
         write_text(csv_file, _frontier_csv(found))
     if plot is not None:
@@ -232,11 +232,14 @@ def frontier(
         _show_frontier(found, csv_file, plot)
 
 
-def _no_frontier(problem: SearchProblem) -> None:
+def _no_frontier(found: Frontier, as_json: bool) -> None:
     from binas.errors import ProblemError
     from binas.search import explain_infeasible
 
-    raise ProblemError(explain_infeasible(problem).sentence())
+    report = explain_infeasible(found.problem)
+    if as_json:
+        print_json({**found.to_json(), "infeasible": report.to_json()})
+    raise ProblemError(report.sentence())
 
 
 def _frontier_csv(found: Frontier) -> str:
@@ -279,14 +282,14 @@ def explain(
     from binas.errors import ProblemError
     from binas.pipeline.folder import load
     from binas.search import explain as explain_architecture
-    from binas.search import solve
+    from binas.search import explain_infeasible, solve
     from binas.space.reading import read_architecture
 
     problem = load(folder).problem(limit or [])
     if architecture == "best":
         wanted = solve(problem).architecture
         if wanted is None:
-            raise ProblemError(f"there is no best architecture: nothing keeps {problem.describe_limits()}.")
+            raise ProblemError(f"there is no best architecture: {explain_infeasible(problem).sentence()}")
     else:
         wanted = read_architecture(problem.space, architecture)
     found = explain_architecture(problem, wanted)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.errors import ProblemError
-from binas.search.dual import Padded, Relaxed, solve_dual
+from binas.search.dual import Padded, Relaxed, cheapest, solve_dual
 from binas.search.labels import Labels, decode, nothing
 from binas.search.lagrangian import Reduced, TooManyError, above, cross, lagrangian_values, stage_labels
 from binas.search.problem import Evaluation, SearchProblem, evaluate
@@ -43,10 +43,7 @@ def best_architectures(
     problem: SearchProblem, count: int | None = None, within: float | None = None, most: int = MOST
 ) -> Alternatives:
     """The ``count`` best distinct architectures, or all within ``within`` points of the best (at most ``most``)."""
-    if (count is not None and count < 1) or (within is not None and not 0 <= within < np.inf):
-        raise ProblemError(
-            "ask for at least one architecture (--top 1), or within a distance of zero or more points."
-        )
+    _check_question(count, within)
     best = solve(problem, "auto").evaluation
     if best is None:
         return Alternatives((), True)
@@ -63,6 +60,16 @@ def best_architectures(
         items = [item for item in items if item.accuracy >= best.accuracy - within - slack]
     enough = count is not None and len(items) >= count
     return Alternatives(tuple(items[:wanted]), enough or (complete and len(items) <= wanted))
+
+
+def _check_question(count: int | None, within: float | None) -> None:
+    whole = count is None or (isinstance(count, int) and count >= 1)
+    near = within is None or 0 <= within < np.inf
+    if (count is None and within is None) or not whole or not near:
+        raise ProblemError(
+            "ask for a whole number of architectures from 1 (--top 10), or for all within a finite distance of "
+            "zero or more points (--within 0.1)."
+        )
 
 
 def _one_by_one(
@@ -92,12 +99,14 @@ class _Listing:
         self.padded = Padded(self.terms)
         self.at: Relaxed = solve_dual(self.padded).relaxed
         self.reduced = Reduced.at(self.padded, self.at.multipliers)
-        self.most = (
-            MAX_LISTED if self.terms.rows <= 1 else MAX_LISTED // 10
-        )  # then integer programs are faster
+        # with several limits, integer programs are faster than long lists
+        self.most = MAX_LISTED if self.terms.rows <= 1 else MAX_LISTED // 10
         self.slack = 1e-9 * max(1.0, abs(optimum))
         finite = [part[np.isfinite(part)] for part in (self.reduced.configs, self.reduced.depths)]
-        self.widest = sum(float(part.sum()) for part in finite)  # no architecture's reduced costs exceed this
+        least = [float(cheapest(self.padded, row).totals[1 + row]) for row in range(self.terms.rows)]
+        unused = float(self.at.multipliers @ (self.padded.budget - np.array(least)))
+        # value = UB - reduced costs - multipliers * unused budget: nothing feasible is further from UB than this
+        self.widest = sum(float(part.sum()) for part in finite) + max(0.0, unused)
         self.least = max(0.0, self.at.bound + float(self.terms.constant[0]) - optimum)
 
     def closest(self, wanted: int, distance: float) -> tuple[list[Architecture], bool]:
@@ -110,6 +119,8 @@ class _Listing:
             try:
                 labels = self._all_within(self.least + step + self.slack)
             except TooManyError:
+                if best is None or len(best[1]) < min(wanted, MOST_BY_PROGRAM):
+                    raise
                 break
             inside = np.flatnonzero(labels.data[0] >= self.at.bound - self.least - step - self.slack)
             best = (labels, inside)
@@ -117,9 +128,8 @@ class _Listing:
             if complete or len(inside) >= wanted:
                 break
             step = min(distance, 1.5 * step)
-        if best is None:
-            raise TooManyError
-        return self._read(*best, wanted), complete
+        assert best is not None
+        return self._read(*best, wanted), complete and len(best[1]) <= wanted
 
     def _all_within(self, gap: float) -> Labels:
         """Every architecture within all budgets whose reduced costs sum to at most ``gap``."""

@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.result import costs_json
 from binas.space.architecture import Architecture
 from binas.space.space import Stage
+from binas.tables.entries import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,16 +131,24 @@ def _other_depths(problem: SearchProblem, base: Evaluation, s: int, stage: Stage
 
 
 def _deeper(problem: SearchProblem, base: Evaluation, s: int, depth: int) -> Iterator[Alternative]:
-    """The stage at a larger depth with, for all added blocks, the same config: the most accurate and the cheapest."""
+    """The stage at a larger depth: added blocks take the most accurate configs, the cheapest, or all the same one."""
     names, stage = base.architecture.stages[s], problem.space.stages[s]
-    shared = [
-        c.name
-        for c in stage.blocks[len(names)]
-        if all(c.name in _names(stage, b) for b in range(len(names), depth))
-    ]
-    for name in shared:
-        longer = names + (name,) * (depth - len(names))
-        yield _alternative(problem, base, s, longer, f"{depth} (+{name})")
+    blocks = range(len(names), depth)
+    shared = set.intersection(*(_names(stage, b) for b in blocks))
+    added = {(name,) * len(blocks) for name in shared}
+    for column in _columns(problem):
+        best = [int(column.configs[s][b].argmax()) for b in blocks]
+        added.add(tuple(stage.blocks[b][c].name for b, c in zip(blocks, best, strict=True)))
+    for more in sorted(added):
+        label = more[0] if len(set(more)) == 1 else "-".join(more)
+        yield _alternative(problem, base, s, names + more, f"{depth} (+{label})")
+
+
+def _columns(problem: SearchProblem) -> list[Column]:
+    """What makes a config attractive: its contribution, or a low cost."""
+    values = getattr(problem.objective, "values", None)
+    cheap = [cost.values.map(np.negative) for cost in problem.costs.values()]
+    return cheap if values is None else [values, *cheap]
 
 
 def _names(stage: Stage, block: int) -> set[str]:

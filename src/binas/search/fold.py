@@ -27,6 +27,8 @@ Array = NDArray[np.float64]
 
 MAX_LABELS = 400_000
 MAX_LABELS_MANY = 100_000  # with further cost rows, where dominance is dearer to find
+MAX_PAIRS = 400_000_000  # sums made in one merge, a few seconds; beyond that labels are thinned first
+LEAST_LABELS = 2000
 FIRST_PASS = 2000
 BOUND_ROWS = 2  # from this many cost rows on, bounds pay off (measured; with one, dominance is cheap to find)
 
@@ -70,10 +72,18 @@ def fold(terms: Terms, max_labels: int | None = None, tolerance: float = 0.0) ->
     if terms.rows >= BOUND_ROWS:
         bounds = make_bounds(stages, budget)
         stages = _worthy(stages, bounds)
-        first = _fold_stages(terms, stages, budget, bounds, FIRST_PASS, 0.0)
-        bounds = bounds.raised(first.labels.data - terms.constant[:, None])
+        bounds = _raised(terms, stages, budget, bounds)
         stages = _worthy(stages, bounds)
     return _fold_stages(terms, stages, budget, bounds, most, tolerance)
+
+
+def _raised(terms: Terms, stages: list[Labels], budget: Array, bounds: Bounds) -> Bounds:
+    """Better lower bounds from a first, rough fold; the same ones if even that holds too many labels."""
+    try:
+        first = _fold_stages(terms, stages, budget, bounds, FIRST_PASS, 0.0)
+    except ProblemError:
+        return bounds
+    return bounds.raised(first.labels.data - terms.constant[:, None])
 
 
 def _worthy(stages: list[Labels], bounds: Bounds) -> list[Labels]:
@@ -102,6 +112,8 @@ def _fold_stages(
     after = np.vstack([np.cumsum(lows[::-1], axis=0)[::-1][1:], np.zeros(terms.rows)])
     total, error = stages[0], 0.0
     for k, stage in enumerate(stages[1:], 1):
+        total, lost = thin(total, max(LEAST_LABELS, MAX_PAIRS // max(1, len(stage))))
+        error += lost
         needs = () if bounds is None else bounds.needs(list(range(k + 1)), error)
         last = k == len(stages) - 1
         total = merge(total, stage, budget - after[k], needs, rows=1 if last else None)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from binas.errors import ProblemError
 from binas.search.fold import Folded, fold
 from binas.search.labels import decode
-from binas.search.problem import RELATIVE_TOLERANCE, SearchProblem
+from binas.search.problem import Limit, SearchProblem
 from binas.search.terms import Row, Terms, build_terms, is_separable, limit_rows
 from binas.space.architecture import Architecture
 from binas.tables.units import Unit
@@ -78,7 +78,8 @@ class Frontier(Sequence[FrontierPoint]):
 
     def index_at(self, limit: float) -> int | None:
         """Index of the best point whose cost is at most ``limit`` (in the frontier's unit)."""
-        place = int(np.searchsorted(self.costs, limit * (1 + RELATIVE_TOLERANCE), side="right")) - 1
+        most = limit + self.problem.tolerance(Limit(self.cost, limit))
+        place = int(np.searchsorted(self.costs, most, side="right")) - 1
         return place if place >= 0 else None
 
     def at(self, limit: float) -> FrontierPoint | None:
@@ -113,6 +114,10 @@ def frontier(
     (points of accuracy) allows rounding; then ``error`` certifies by how much it may fall short. Time and
     memory grow with the number of frontier points, not with the size of the space.
     """
+    if not 0 <= tolerance < np.inf:
+        raise ProblemError(
+            f"the tolerance is {tolerance}; it must be a finite number of points from zero up."
+        )
     start = time.perf_counter()
     terms = build_terms(problem, _rows(problem, cost))
     folded = fold(terms, max_labels, tolerance)

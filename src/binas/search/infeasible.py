@@ -9,22 +9,30 @@ from typing import Any
 
 import numpy as np
 
+from binas.errors import ProblemError
 from binas.search.matrices import tight_form
 from binas.search.objective import BilinearObjective
 from binas.search.problem import Limit, SearchProblem, evaluate
+from binas.search.result import Status
 from binas.search.solve import solve
 from binas.space.encoding import Encoding
 from binas.tables.entries import Column
 from binas.tables.units import format_quantity
 
+SECONDS = 5.0  # for each question asked of a solver
+
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """Changing one limit to ``value`` makes the problem feasible; ``change`` is relative to the old limit."""
+    """Changing one limit to ``value`` makes the problem feasible; ``change`` is relative to the old limit.
+
+    ``proven``: no smaller change of this limit would do.
+    """
 
     limit: Limit
     value: float
     change: float
+    proven: bool = True
 
 
 @dataclass(frozen=True)
@@ -53,11 +61,8 @@ class Infeasibility:
             )
         best = self.relaxations[:1] or self.together
         changes = " and ".join(_written(problem, item) for item in best)
-        parts.append(
-            f"The smallest change that works: move {changes}."
-            if best
-            else "No change of limits was found that works."
-        )
+        smallest = "The smallest change that works" if all(x.proven for x in best) else "A change that works"
+        parts.append(f"{smallest}: move {changes}." if best else "No change of limits was found that works.")
         return " ".join(parts)
 
     def to_json(self) -> dict[str, Any]:
@@ -99,7 +104,9 @@ def _rounded(value: float, down: bool) -> float:
 
 
 def explain_infeasible(problem: SearchProblem) -> Infeasibility:
-    """Find out which limits block and what the cheapest relaxation is. Call it only for infeasible problems."""
+    """Find out which limits block and what the cheapest relaxation is, within some seconds per question."""
+    if solve(problem, "auto", time_limit=SECONDS).status.has_answer:
+        raise ProblemError(f"nothing to explain: some architecture keeps {problem.describe_limits()}.")
     names = list(dict.fromkeys(limit.cost for limit in problem.limits))
     extremes = {
         name: (_extreme(problem, name, (), False), _extreme(problem, name, (), True)) for name in names
@@ -107,25 +114,33 @@ def explain_infeasible(problem: SearchProblem) -> Infeasibility:
     blocking = tuple(limit for limit in problem.limits if not _possible_alone(problem, limit, extremes))
     relaxations = tuple(sorted(_single(problem), key=lambda item: item.change))
     together = () if relaxations else _joint(problem)
-    reached = {name: (low or 0.0, high or 0.0) for name, (low, high) in extremes.items()}
+    reached = {name: (low.value, high.value) for name, (low, high) in extremes.items() if low and high}
     return Infeasibility(problem, reached, blocking, relaxations, together)
 
 
-def _extreme(problem: SearchProblem, cost: str, limits: tuple[Limit, ...], highest: bool) -> float | None:
-    """Least (or greatest) value of a cost under some limits; None if they cannot be kept."""
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    value: float
+    proven: bool
+
+
+def _extreme(problem: SearchProblem, cost: str, limits: tuple[Limit, ...], highest: bool) -> _Reach | None:
+    """Least (or greatest) value of a cost under some limits; None if none was found that keeps them."""
     table = problem.costs[cost]
     objective = BilinearObjective.negative_cost(table)
     if highest:
         objective = BilinearObjective(table.fixed, table.values)
-    result = solve(replace(problem, objective=objective, limits=limits), "auto")
-    return None if result.accuracy is None else result.accuracy * (1.0 if highest else -1.0)
+    result = solve(replace(problem, objective=objective, limits=limits), "auto", time_limit=SECONDS)
+    if result.accuracy is None:
+        return None
+    return _Reach(result.accuracy * (1.0 if highest else -1.0), result.status is Status.OPTIMAL)
 
 
 def _possible_alone(
-    problem: SearchProblem, limit: Limit, extremes: Mapping[str, tuple[float | None, float | None]]
+    problem: SearchProblem, limit: Limit, extremes: Mapping[str, tuple[_Reach | None, _Reach | None]]
 ) -> bool:
     reach = extremes[limit.cost][1 if limit.lower else 0]
-    return reach is not None and limit.holds(reach, problem.tolerance(limit))
+    return reach is not None and limit.holds(reach.value, problem.tolerance(limit))
 
 
 def _single(problem: SearchProblem) -> list[Relaxation]:
@@ -133,9 +148,9 @@ def _single(problem: SearchProblem) -> list[Relaxation]:
     found = []
     for limit in problem.limits:
         others = tuple(other for other in problem.limits if other is not limit)
-        value = _extreme(problem, limit.cost, others, limit.lower)
-        if value is not None:
-            found.append(Relaxation(limit, value, _change(limit, value)))
+        reach = _extreme(problem, limit.cost, others, limit.lower)
+        if reach is not None:
+            found.append(Relaxation(limit, reach.value, _change(limit, reach.value), reach.proven))
     return found
 
 
@@ -162,13 +177,15 @@ def _joint(problem: SearchProblem) -> tuple[Relaxation, ...]:
         integrality=np.append(np.ones(size), 0),
         bounds=Bounds(np.zeros(size + 1), np.append(np.ones(size), np.inf)),
         constraints=LinearConstraint(vstack([structure, rows]), lower, upper),
+        options={"mip_rel_gap": 0.0, "time_limit": 2 * SECONDS},
     )
     if found.x is None:
         return ()
     alpha = problem.space.alpha_size
     reached = evaluate(problem, Encoding(problem.space).round(found.x[:alpha], found.x[alpha:size]))
     needed = [(limit, reached.costs[limit.cost]) for limit in reached.broken]
-    return tuple(Relaxation(limit, value, _change(limit, value)) for limit, value in needed)
+    proven = found.status == 0
+    return tuple(Relaxation(limit, value, _change(limit, value), proven) for limit, value in needed)
 
 
 def _nothing(problem: SearchProblem) -> BilinearObjective:

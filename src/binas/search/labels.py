@@ -303,22 +303,44 @@ def _read(
     depths: NDArray[np.int64],
     configs: NDArray[np.int64],
 ) -> None:
-    source = labels.source
-    if isinstance(source, Merge):
-        _read(terms, source.left, source.i[index], rows, depths, configs)
-        _read(terms, source.right, source.j[index], rows, depths, configs)
-    elif isinstance(source, Union):
-        for p, (depth, part) in enumerate(zip(source.depths, source.parts, strict=True)):
-            mine = np.flatnonzero(source.part[index] == p)
-            if len(mine):
-                if terms.stages[source.stage].variants is None:
-                    depths[rows[mine], source.stage] = depth
-                _read(terms, part, source.index[index[mine]], rows[mine], depths, configs)
-    elif isinstance(source, Choice):
-        variants = terms.stages[source.stage].variants
-        picked = source.index[index]
-        if variants is None:
-            configs[rows, source.stage, source.block] = picked
-        else:
-            depths[rows, source.stage] = variants[0][picked]
-            configs[rows, source.stage, : variants[1].shape[1]] = variants[1][picked]
+    """Walk from the labels back to the choices they are made of (a stack: stages may have a thousand blocks)."""
+    left = [(labels, index, rows)]
+    while left:
+        labels, index, rows = left.pop()
+        source = labels.source
+        if isinstance(source, Merge):
+            left += [(source.left, source.i[index], rows), (source.right, source.j[index], rows)]
+        elif isinstance(source, Union):
+            left += _parts(terms, source, index, rows, depths)
+        elif isinstance(source, Choice):
+            _write(terms, source, index, rows, depths, configs)
+
+
+def _parts(
+    terms: Terms, source: Union, index: Indices, rows: Indices, depths: NDArray[np.int64]
+) -> list[tuple[Labels, Indices, Indices]]:
+    """Note the depth of each label and send it on to the labels of that depth."""
+    found = []
+    for p, (depth, part) in enumerate(zip(source.depths, source.parts, strict=True)):
+        mine = np.flatnonzero(source.part[index] == p)
+        if len(mine):
+            if terms.stages[source.stage].variants is None:
+                depths[rows[mine], source.stage] = depth
+            found.append((part, source.index[index[mine]], rows[mine]))
+    return found
+
+
+def _write(
+    terms: Terms,
+    source: Choice,
+    index: Indices,
+    rows: Indices,
+    depths: NDArray[np.int64],
+    configs: NDArray[np.int64],
+) -> None:
+    variants, picked = terms.stages[source.stage].variants, source.index[index]
+    if variants is None:
+        configs[rows, source.stage, source.block] = picked
+    else:
+        depths[rows, source.stage] = variants[0][picked]
+        configs[rows, source.stage, : variants[1].shape[1]] = variants[1][picked]

@@ -71,7 +71,8 @@ def solve_exact(terms: Terms, max_candidates: int = MAX_CANDIDATES) -> Exact | N
     dual = solve_dual(padded)
     incumbent = None if dual.incumbent is None else improve(padded, dual.incumbent)
     gap = np.inf if incumbent is None else dual.relaxed.bound - float(incumbent.totals[0])
-    slack = 1e-9 * max(1.0, abs(dual.relaxed.bound))
+    terms_size = abs(dual.relaxed.bound) + float(dual.relaxed.multipliers @ np.abs(dual.relaxed.totals[1:]))
+    slack = 1e-9 * max(1.0, abs(dual.relaxed.bound)) + 1e-12 * terms_size
     found = None
     if gap > 0:
         found, count = _fold_reduced(padded, dual.relaxed, gap + slack, max_candidates)

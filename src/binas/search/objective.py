@@ -27,6 +27,8 @@ from binas.tables.entries import Column
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
+LARGEST = 1e150  # totals beyond this would overflow on the way
+
 
 def column_total(space: SearchSpace, column: Column, architecture: Architecture) -> float:
     """sum_s [depth part + config parts] of one architecture, summed exactly rounded."""
@@ -217,8 +219,9 @@ def check_objective(objective: Objective, space: SearchSpace) -> None:
             for stage, table in zip(space.stages, objective.tables, strict=True)
             for depth in stage.depths
         ]
-    for array, shape in arrays:
-        if np.shape(array) != shape or not np.isfinite(array).all():
+    base = getattr(objective, "base", getattr(objective, "constant", 0.0))
+    for array, shape in [*arrays, (np.float64(base), ())]:
+        if np.shape(array) != shape or not (np.abs(array) <= LARGEST).all():
             raise ProblemError(
-                f"the objective does not fit the space {space.name!r}, or holds NaN or infinity."
+                f"the objective does not fit the space {space.name!r}, or holds NaN or numbers too large to add up."
             )

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from binas.search.problem import Limit, SearchProblem
-from binas.search.result import SearchResult
+from binas.search.result import SearchResult, Status
 from binas.search.solve import solve
 from binas.space.architecture import Architecture
+
+SECONDS = 5.0  # for each price
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +26,23 @@ class Price:
 
 def step_for(limit: float) -> float:
     """A round step of a few percent of the limit: 1 for 45, 0.1 for 5, 100,000 for 5 million."""
-    return 10.0 ** math.floor(math.log10(abs(limit) / 20)) if limit else 1.0
+    share = abs(limit) / 20
+    return 10.0 ** math.floor(math.log10(share)) if share > 0 else 1.0
 
 
 def prices(result: SearchResult) -> Iterator[Price]:
-    """The price of each limit of a solved problem, all other limits unchanged."""
+    """The price of each limit of a solved problem, all other limits unchanged; none where it takes too long to prove."""
     if result.accuracy is None:
         return
-    for limit in result.problem.limits:
+    for limit in dict.fromkeys(result.problem.limits):
         more = step_for(limit.value)
-        moved = solve(_moved(result.problem, limit, more), "auto")
-        if moved.accuracy is not None:
+        if not math.isfinite(limit.value + limit.sign * more):
+            continue
+        moved = solve(_moved(result.problem, limit, more), "auto", time_limit=SECONDS)
+        if moved.status is Status.OPTIMAL and moved.accuracy is not None:
             yield Price(limit, more, moved.accuracy - result.accuracy, moved.architecture)
 
 
 def _moved(problem: SearchProblem, limit: Limit, more: float) -> SearchProblem:
     eased = replace(limit, value=limit.value + limit.sign * more)
-    return problem.with_limits(eased if other is limit else other for other in problem.limits)
+    return problem.with_limits(eased if other == limit else other for other in problem.limits)

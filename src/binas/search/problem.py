@@ -9,14 +9,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from binas.errors import ProblemError, UnitError
-from binas.search.objective import BilinearObjective, Objective, check_objective, column_total
+from binas.search.objective import LARGEST, BilinearObjective, Objective, check_objective, column_total
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
 from binas.tables.costs import Cost, CostTable
+from binas.tables.entries import Column
 from binas.tables.units import format_quantity, parse_quantity
 
 RELATIVE_TOLERANCE = 1e-9
+VERIFIED_TOLERANCE = 2.0  # times that: rounding in a solver must not make its answer look infeasible
 _LIMIT = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.-]*)\s*(<=|>=|=)\s*(.+)")
 
 
@@ -65,7 +67,13 @@ class SearchProblem:
 
     def __post_init__(self) -> None:
         check_objective(self.objective, self.space)
+        for cost in self.costs.values():
+            _check_cost(cost, self.space)
         for limit in self.limits:
+            if not isinstance(limit, Limit):
+                raise ProblemError(
+                    f"{limit!r} is not a Limit; SearchProblem.build reads limits such as 'latency=45ms'."
+                )
             if limit.cost not in self.costs:
                 raise ProblemError(
                     f"there is no cost {limit.cost!r} to limit; known are {', '.join(self.costs)}."
@@ -120,6 +128,15 @@ class SearchProblem:
         return f"{limit.cost} {sign} {format_quantity(limit.value, self.costs[limit.cost].unit)}"
 
 
+def _check_cost(cost: Cost, space: SearchSpace) -> None:
+    """Refuse a cost whose shape does not fit the space, or whose totals are not usable numbers."""
+    wanted = [array.shape for array in Column.full(space, 0.0).arrays()]
+    if [array.shape for array in cost.values.arrays()] != wanted:
+        raise ProblemError(f"the cost {cost.name!r} was made for another space than {space.name!r}.")
+    if not _magnitude(cost) <= LARGEST:
+        raise ProblemError(f"the cost {cost.name!r} holds NaN, infinity or numbers too large to add up.")
+
+
 def _magnitude(cost: Cost) -> float:
     total = abs(cost.fixed)
     for depths, blocks in zip(cost.values.depths, cost.values.configs, strict=True):
@@ -149,7 +166,9 @@ def evaluate(problem: SearchProblem, architecture: Architecture) -> Evaluation:
     """Accuracy, costs and broken limits of one architecture, computed straight from the tables."""
     problem.space.check(architecture)
     costs = {name: problem.cost(name, architecture) for name in problem.costs}
-    broken = tuple(x for x in problem.limits if not x.holds(costs[x.cost], problem.tolerance(x)))
+    broken = tuple(
+        x for x in problem.limits if not x.holds(costs[x.cost], VERIFIED_TOLERANCE * problem.tolerance(x))
+    )
     objective = problem.objective
     accuracy = objective.value(problem.space, architecture)
     return Evaluation(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from binas.search.problem import Evaluation, SearchProblem
+from binas.search.problem import Evaluation, Limit, SearchProblem
 from binas.space.architecture import Architecture
 
 
@@ -92,14 +92,19 @@ class SearchResult:
 
 def costs_json(problem: SearchProblem, evaluation: Evaluation) -> dict[str, Any]:
     """Each cost with its unit and limits."""
-    upper = {limit.cost: limit.value for limit in problem.limits if not limit.lower}
-    lower = {limit.cost: limit.value for limit in problem.limits if limit.lower}
+    upper = {limit.cost: limit.value for limit in _loosest_first(problem) if not limit.lower}
+    lower = {limit.cost: limit.value for limit in _loosest_first(problem) if limit.lower}
     result: dict[str, Any] = {}
     for name, value in evaluation.costs.items():
         result[name] = {"value": value, "unit": problem.costs[name].unit.name, "limit": upper.get(name)}
         if name in lower:
             result[name]["lower_limit"] = lower[name]
     return result
+
+
+def _loosest_first(problem: SearchProblem) -> list[Limit]:
+    """Limits ordered so that of several on one cost the tightest comes last."""
+    return sorted(problem.limits, key=lambda limit: -limit.sign * limit.value)
 
 
 def evaluation_json(problem: SearchProblem, evaluation: Evaluation) -> dict[str, Any]:

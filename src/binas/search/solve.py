@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from binas.errors import ProblemError
 from binas.search.problem import SearchProblem
 from binas.search.result import SearchResult
 from binas.search.solvers import Options, Solver, make_solver
@@ -28,6 +29,8 @@ def solve(
     """
     chosen = make_solver(solver, **settings) if isinstance(solver, str) else solver
     chosen.check(problem)
+    if time_limit is not None and not time_limit >= 0:
+        raise ProblemError(f"the time limit is {time_limit} s; it must be zero or more.")
     if warm_start is not None:
         problem.space.check(warm_start)
     start = time.perf_counter()

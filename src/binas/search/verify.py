@@ -25,6 +25,12 @@ def verify(problem: SearchProblem, answer: Answer, solver: str, seconds: float) 
     return SearchResult(problem, answer.status, solver, seconds, evaluation, bound, details=details)
 
 
+def _scale(problem: SearchProblem) -> float:
+    """Largest entry of the objective: solvers add up numbers rounded relative to it."""
+    values = getattr(problem.objective, "values", None)
+    return 0.0 if values is None else 100.0 * max(float(abs(a).max(initial=0.0)) for a in values.arrays())
+
+
 def _check_form(answer: Answer, solver: str) -> None:
     if answer.status.has_answer != (answer.architecture is not None):
         raise SolverClaimError(
@@ -33,7 +39,7 @@ def _check_form(answer: Answer, solver: str) -> None:
 
 
 def _check_answer(problem: SearchProblem, answer: Answer, evaluation: Evaluation, solver: str) -> None:
-    slack = TOLERANCE * max(1.0, abs(evaluation.accuracy))
+    slack = max(TOLERANCE * max(1.0, abs(evaluation.accuracy)), 1e-12 * _scale(problem))
     if evaluation.broken:
         broken = ", ".join(
             f"{problem.describe_limit(limit)} (it is {evaluation.costs[limit.cost]:.9g})"

@@ -140,6 +140,10 @@ class SearchSpace:
 
     def check(self, architecture: Architecture) -> None:
         """Raise an error that names the first decision that is not in this space."""
+        if not isinstance(architecture, Architecture):
+            raise ArchitectureError(
+                f"{architecture!r} is not an Architecture; read strings with space.parse."
+            )
         if len(architecture.stages) != len(self.stages):
             raise ArchitectureError(
                 f"the architecture has {len(architecture.stages)} stages, "

@@ -1,0 +1,158 @@
+"""Elastic layers: one set of weights for many widths and kernels (paper section 3.1, appendix A).
+
+Each layer has a forward that takes the choice as arguments, and ``static(...)``, the plain layer of that choice
+with its weights copied out. A narrower layer is the channel prefix of the widest. Nothing remembers a choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from binas.errors import SpaceError
+from binas.supernet.plain import (
+    NORM_EPS,
+    NORM_MOMENTUM,
+    ConvNorm,
+    SqueezeExcite,
+    SqueezeRule,
+    initialise_convolution,
+)
+
+SHARED = "shared"
+
+
+class ElasticNorm(nn.Module):
+    """BatchNorm over a channel prefix; in training the running statistics of that prefix move."""
+
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise with batch statistics.
+
+        One value per channel has no variance; it is normalised with the running statistics instead.
+        """
+        width = x.shape[1]
+        batch_statistics = x.numel() > width
+        return F.batch_norm(
+            x,
+            self.running_mean[:width],
+            self.running_var[:width],
+            self.weight[:width],
+            self.bias[:width],
+            batch_statistics,
+            NORM_MOMENTUM,
+            NORM_EPS,
+        )
+
+    def affine(self, width: int) -> tuple[Tensor, Tensor]:
+        """Scale and shift that normalise with running statistics: gamma / sqrt(var + eps), beta - mean * scale."""
+        scale = self.weight[:width] * torch.rsqrt(self.running_var[:width] + NORM_EPS)
+        return scale, self.bias[:width] - self.running_mean[:width] * scale
+
+    def copy_to(self, norm: nn.BatchNorm2d) -> None:
+        """Give a plain BatchNorm the prefix it needs."""
+        width = norm.num_features
+        for name in ("weight", "bias", "running_mean", "running_var"):
+            getattr(norm, name).data.copy_(getattr(self, name).detach()[:width])
+
+
+class ElasticConv(nn.Module):
+    """Convolution and BatchNorm on prefixes of inputs and outputs, with one weight per kernel size.
+
+    ``norms`` names the private BatchNorms; a call says which one it uses. A smaller kernel starts as the
+    centre of the next larger one (k5 from k7, k3 from k5). With ``depthwise`` every channel has its own filter.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        kernels: Iterable[int] = (1,),
+        norms: Iterable[str] = (SHARED,),
+        stride: int = 1,
+        depthwise: bool = False,
+    ) -> None:
+        super().__init__()
+        self.stride, self.depthwise = stride, depthwise
+        sizes = sorted(set(kernels))
+        if any(kernel % 2 == 0 for kernel in sizes):
+            raise SpaceError(f"kernels must be odd so that they have a centre, got {sizes}.")
+        shape = (outputs, 1 if depthwise else inputs)
+        self.weights = nn.ParameterDict({f"k{k}": nn.Parameter(torch.empty(*shape, k, k)) for k in sizes})
+        self.norms = nn.ModuleDict({name: ElasticNorm(outputs) for name in dict.fromkeys(norms)})
+        self._initialise(sizes, outputs)
+
+    def _initialise(self, sizes: Sequence[int], outputs: int) -> None:
+        initialise_convolution(self.weights[f"k{sizes[-1]}"], outputs if self.depthwise else 1)
+        with torch.no_grad():
+            for small, large in zip(sizes[-2::-1], sizes[:0:-1], strict=True):
+                cut = (large - small) // 2
+                centre = self.weights[f"k{large}"][:, :, cut : cut + small, cut : cut + small]
+                self.weights[f"k{small}"].copy_(centre)
+
+    def weight(self, inputs: int, outputs: int, kernel: int) -> Tensor:
+        """The part of the shared weight that this choice uses, (outputs, inputs or 1, kernel, kernel)."""
+        whole: Tensor = self.weights[f"k{kernel}"]
+        return whole[:outputs] if self.depthwise else whole[:outputs, :inputs]
+
+    def forward(self, x: Tensor, outputs: int, kernel: int = 1, norm: str = SHARED) -> Tensor:
+        """Convolve and normalise. In eval BatchNorm is folded into the weights: one pass over memory less."""
+        weight = self.weight(x.shape[1], outputs, kernel)
+        groups = outputs if self.depthwise else 1
+        batch_norm = self.norms[norm]
+        assert isinstance(batch_norm, ElasticNorm)
+        if self.training:
+            plain = F.conv2d(x, weight, None, self.stride, kernel // 2, 1, groups)
+            normalised: Tensor = batch_norm(plain)
+            return normalised
+        scale, shift = batch_norm.affine(outputs)
+        return F.conv2d(x, weight * scale[:, None, None, None], shift, self.stride, kernel // 2, 1, groups)
+
+    def static(
+        self, inputs: int, outputs: int, kernel: int = 1, norm: str = SHARED, activation: str = ""
+    ) -> ConvNorm:
+        """The plain layer of one choice with copied weights."""
+        groups = outputs if self.depthwise else 1
+        plain = ConvNorm(inputs, outputs, kernel, self.stride, groups, activation)
+        plain.conv.weight.data.copy_(self.weight(inputs, outputs, kernel).detach())  # type: ignore[union-attr, operator]
+        self.norms[norm].copy_to(plain.norm)  # type: ignore[operator]
+        return plain
+
+
+class ElasticSqueezeExcite(nn.Module):
+    """Squeeze-excite on the active channel prefix, with a reduced width per choice."""
+
+    def __init__(self, channels: int, reduced: int, rule: SqueezeRule) -> None:
+        super().__init__()
+        self.rule = rule
+        self.full = SqueezeExcite(channels, reduced, rule)
+
+    def forward(self, x: Tensor, reduced: int) -> Tensor:
+        """x * gate, with the first ``reduced`` units and the first x.shape[1] channels of the widest layer."""
+        width, full = x.shape[1], self.full
+        inner = F.linear(x.mean((2, 3)), full.reduce.weight[:reduced, :width], full.reduce.bias[:reduced])
+        inner = full.activation(inner)
+        outer = F.linear(inner, full.excite.weight[:width, :reduced], full.excite.bias[:width])
+        gate: Tensor = full.gate(outer)[:, :, None, None]
+        return x * gate if torch.is_grad_enabled() else x.mul_(gate)
+
+    def static(self, channels: int, reduced: int) -> SqueezeExcite:
+        """The plain layer of one choice with copied weights."""
+        plain = SqueezeExcite(channels, reduced, self.rule)
+        plain.reduce.weight.data.copy_(self.full.reduce.weight.detach()[:reduced, :channels])
+        plain.reduce.bias.data.copy_(self.full.reduce.bias.detach()[:reduced])
+        plain.excite.weight.data.copy_(self.full.excite.weight.detach()[:channels, :reduced])
+        plain.excite.bias.data.copy_(self.full.excite.bias.detach()[:channels])
+        return plain

@@ -40,6 +40,7 @@ class ElasticBottleneck(ElasticBlock):
     def __init__(self, choices: Sequence[Choice], inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
         self.choices, self.inputs, self.outputs = tuple(choices), inputs, outputs
+        self.configs = len(choices)
         widest, names = max(choice.width for choice in choices), [choice.norm for choice in choices]
         self.reduce = ElasticConv(inputs, widest)
         self.middle = ElasticConv(widest, widest, [c.kernel for c in choices], names, stride)

@@ -23,16 +23,22 @@ Group = tuple[int, slice]
 class ElasticBlock(nn.Module, ABC):
     """Shared weights of all configs of one block; the config index is an argument of every call."""
 
+    configs: int
+
     @abstractmethod
     def forward(self, x: Tensor, config: int) -> Tensor:
         """Run all rows of ``x`` with one config."""
+
+    def rank(self) -> tuple[int, ...]:
+        """Where each config stands when rows are sorted; neighbours can share work in :meth:`run`."""
+        return tuple(range(self.configs))
 
     @abstractmethod
     def static(self, config: int) -> nn.Module:
         """The plain block of one config with copied weights."""
 
     def run(self, x: Tensor, groups: Sequence[Group]) -> Tensor:
-        """Run rows sorted by config, each group with its own; groups are (config, rows) in order."""
+        """Run rows sorted by rank of config, each group with its own; groups are (config, rows) in order."""
         parts = [self(x[rows], config) for config, rows in groups]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 

@@ -118,7 +118,10 @@ class ElasticConv(nn.Module):
             normalised: Tensor = batch_norm(plain)
             return normalised
         scale, shift = batch_norm.affine(outputs)
-        return F.conv2d(x, weight * scale[:, None, None, None], shift, self.stride, kernel // 2, 1, groups)
+        folded = weight * scale[:, None, None, None]
+        if kernel == 1 and self.stride == 1 and not self.depthwise:
+            return _pointwise(x, folded, shift)
+        return F.conv2d(x, folded, shift, self.stride, kernel // 2, 1, groups)
 
     def static(
         self, inputs: int, outputs: int, kernel: int = 1, norm: str = SHARED, activation: str = ""
@@ -129,6 +132,14 @@ class ElasticConv(nn.Module):
         plain.conv.weight.data.copy_(self.weight(inputs, outputs, kernel).detach())  # type: ignore[union-attr, operator]
         self.norms[norm].copy_to(plain.norm)  # type: ignore[operator]
         return plain
+
+
+def _pointwise(x: Tensor, weight: Tensor, shift: Tensor) -> Tensor:
+    """A 1x1 convolution as a matrix product on (n * h * w, channels).
+
+    Convolution libraries prepare code per input shape, and groups come in ever new sizes; a product needs none.
+    """
+    return F.linear(x.permute(0, 2, 3, 1), weight[:, :, 0, 0], shift).permute(0, 3, 1, 2)
 
 
 class ElasticSqueezeExcite(nn.Module):

@@ -8,7 +8,7 @@ per kernel size. What the projection sums does depend on it: it has one BatchNor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -52,6 +52,7 @@ class ElasticMBConv(ElasticBlock):
     def __init__(self, choices: Sequence[Choice], inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
         self.choices, self.inputs, self.outputs = tuple(choices), inputs, outputs
+        self.configs = len(choices)
         self.skip = stride == 1 and inputs == outputs
         widest = max(choice.width for choice in choices)
         kernels = [choice.kernel for choice in choices]
@@ -69,23 +70,42 @@ class ElasticMBConv(ElasticBlock):
         """One config for all rows."""
         return self.run(x, [(config, slice(0, len(x)))])
 
-    def _inner(self, expanded: Tensor, choice: Choice) -> Tensor:
-        """Depth-wise convolution and squeeze-excite."""
-        act = self.activations[choice.activation]
-        out: Tensor = act(self.depthwise(expanded, choice.width, choice.kernel, f"k{choice.kernel}"))
-        if self.squeeze is not None and choice.reduced:
-            out = self.squeeze(out, choice.reduced)
-        return out
+    def rank(self) -> tuple[int, ...]:
+        """Configs that share the expansion stand together, and among them those that share the kernel."""
+        keys = [(c.width, c.activation, c.kernel, c.reduced, i) for i, c in enumerate(self.choices)]
+        places = {key[-1]: place for place, key in enumerate(sorted(keys))}
+        return tuple(places[i] for i in range(self.configs))
 
     def run(self, x: Tensor, groups: Sequence[Group]) -> Tensor:
-        """Each group of rows with its own config."""
-        parts = []
-        for config, rows in groups:
-            choice, given = self.choices[config], x[rows]
-            expanded = self.activations[choice.activation](self.expand(given, choice.width))
-            out = self.project(self._inner(expanded, choice), self.outputs, norm=choice.norm)
-            parts.append(out + given if self.skip else out)
-        return parts[0] if len(parts) == 1 else torch.cat(parts)
+        """Each group of rows with its own config; expansion and depth-wise filters run once per shared choice."""
+        parts: list[Tensor] = []
+        for (width, act), wide in groupby(groups, lambda g: self._key(g)[:2]):
+            parts += self._one_width(x, list(wide), width, self.activations[act])
+        out = parts[0] if len(parts) == 1 else torch.cat(parts)
+        return out + x if self.skip else out
+
+    def _key(self, group: Group) -> tuple[int, str, int]:
+        choice = self.choices[group[0]]
+        return choice.width, choice.activation, choice.kernel
+
+    def _one_width(self, x: Tensor, groups: list[Group], width: int, act: nn.Module) -> Iterator[Tensor]:
+        """Outputs of neighbouring groups with the same expansion."""
+        start = groups[0][1].start
+        expanded: Tensor = act(self.expand(x[start : groups[-1][1].stop], width))
+        for (_, _, kernel), alike in groupby(groups, self._key):
+            members = list(alike)
+            first = members[0][1].start
+            inner = expanded[first - start : members[-1][1].stop - start]
+            inner = act(self.depthwise(inner, width, kernel, f"k{kernel}"))
+            for config, rows in members:
+                yield self._project(inner[rows.start - first : rows.stop - first], self.choices[config])
+
+    def _project(self, inner: Tensor, choice: Choice) -> Tensor:
+        """Squeeze-excite and projection."""
+        if self.squeeze is not None and choice.reduced:
+            inner = self.squeeze(inner, choice.reduced)
+        out: Tensor = self.project(inner, self.outputs, norm=choice.norm)
+        return out
 
     def static(self, config: int) -> nn.Module:
         """The plain MBConv block of one config."""

@@ -8,6 +8,7 @@ mixed architectures costs about the mean of their multiply-accumulates, not the 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -100,16 +101,17 @@ class Supernet(nn.Module):
         done: list[tuple[Tensor, Order]] = []
         depths, configs = indices[0][:, s], indices[1][:, s]
         for b in range(len(self.space.stages[s].blocks)):
+            block = self.block(s, b)
             chosen = np.where(depths[order] > b, configs[order, b], -1)
-            rows = np.argsort(chosen, kind="stable")
+            rows = np.argsort(np.append(block.rank(), -1)[chosen], kind="stable")
             x, order, chosen = _take(x, rows), order[rows], chosen[rows]
-            stopped = int(np.searchsorted(chosen, 0))
+            stopped = int((chosen < 0).sum())
             if stopped:
                 done.append((x[:stopped], order[:stopped]))
                 x, order, chosen = x[stopped:], order[stopped:], chosen[stopped:]
             if not len(order):
                 break
-            x = self.block(s, b).run(x, list(_groups(chosen)))
+            x = block.run(x, list(_groups(chosen)))
         done = [*done, (x, order)] if len(order) else done
         if len(done) == 1:
             return done[0]
@@ -127,7 +129,7 @@ def _elastic_blocks(stage: Stage, inputs: int) -> Iterator[ElasticBlock]:
 def _groups(chosen: Order) -> Iterator[Group]:
     """(config, rows) of each run of equal configs in a sorted array."""
     edges = [0, *(np.flatnonzero(np.diff(chosen)) + 1).tolist(), len(chosen)]
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in pairwise(edges):
         yield int(chosen[start]), slice(start, stop)
 
 

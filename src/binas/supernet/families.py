@@ -65,14 +65,14 @@ def register(family: Family) -> None:
 
 def family_names() -> tuple[str, ...]:
     """Names of the known families."""
-    return tuple(_FAMILIES)
+    return tuple(sorted(_FAMILIES))
 
 
 def family_of(stage: Stage) -> Family:
     """The family a stage names."""
     name = stage.get("family", "mbconv")
     if name not in _FAMILIES:
-        known = ", ".join(_FAMILIES)
+        known = ", ".join(family_names())
         raise SpaceError(f"stage {stage.name!r} has the unknown block family {name!r}; known are {known}.")
     return _FAMILIES[str(name)]
 

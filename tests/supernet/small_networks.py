@@ -30,7 +30,9 @@ def make(name: str, stages: Sequence[dict[str, Any]], **fields: Any) -> SearchSp
 MBCONV = make(
     "small",
     [
-        stage("s1", [1, 3], 8, {"expansion": [1, 2, 3], "kernel": [3, 5], "se": [False, True]}, activation="re"),
+        stage(
+            "s1", [1, 3], 8, {"expansion": [1, 2, 3], "kernel": [3, 5], "se": [False, True]}, activation="re"
+        ),
         stage("s2", [1, 2], 16, {"expansion": [2, 4], "kernel": [3, 7]}, stride=2, activation="sw", se=True),
     ],
     head=["cn_r1_k1_s1_c24"],
@@ -45,8 +47,18 @@ SOME_SQUEEZE = make(
             "channels": 8,
             "activation": "r6",
             "blocks": [
-                {"configs": [{"name": "a", "expansion": 3, "se": 0.5}, {"name": "b", "expansion": 2.5, "kernel": 7}]},
-                {"configs": [{"name": "c", "expansion": 2, "kernel": 5, "se": 0.25}, {"name": "d", "se": 0.5}]},
+                {
+                    "configs": [
+                        {"name": "a", "expansion": 3, "se": 0.5},
+                        {"name": "b", "expansion": 2.5, "kernel": 7},
+                    ]
+                },
+                {
+                    "configs": [
+                        {"name": "c", "expansion": 2, "kernel": 5, "se": 0.25},
+                        {"name": "d", "se": 0.5},
+                    ]
+                },
             ],
         },
         stage("s2", [1, 2, 3], 12, {"kernel": [3, 5, 7], "expansion": [2, 6]}, stride=2),

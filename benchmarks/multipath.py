@@ -1,12 +1,13 @@
 """What does a batch of mixed architectures cost, against one pass of the heaviest network?
 
-    python benchmarks/multipath.py            # batch 256 and 1024, demo space, 2 threads: about 5 minutes
+    python benchmarks/multipath.py            # batch 256 and 1024, demo space, 2 threads: about a minute
     python benchmarks/multipath.py --quick    # within 60 seconds
 
 Every image takes its own uniformly drawn path, in eval mode. Measured in the same run, as ratios to the plain
 forward of the extracted heaviest network (channels_last, as all others):
 
-* grouped: binas, images sorted by config, each group on sliced weights;
+* grouped: binas, images sorted by config, each group on sliced weights; new paths in every repeat, so that
+  nothing prepared for one set of group sizes is timed as if it were free;
 * one masked pass: every block once at full width and largest kernel for every image, channels, smaller kernels
   and squeeze-excite of the others masked away;
 * all configs: every config of every block on every image, then a mask that keeps the image's own (what the
@@ -21,6 +22,7 @@ is missed.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -127,14 +129,15 @@ def one_masked_pass(net: Supernet, images: Tensor, paths: Paths) -> Tensor:
     return net.head(x)
 
 
-def mac_ideal(net: Supernet, paths: Paths) -> float:
+def mac_ideal(net: Supernet, drawn: list[Paths]) -> float:
     """Mean MACs of the drawn architectures over those of the heaviest."""
     table, fixed = config_work(net.space), shapes(net.space).fixed.macs
-    drawn = [
+    macs = [
         fixed + sum(table[s][b][c].macs for s, row in enumerate(rows) for b, c in enumerate(row) if c >= 0)
-        for rows in paths[1].tolist()
+        for _, configs in drawn
+        for rows in configs.tolist()
     ]
-    return statistics.mean(drawn) / architecture_work(net.space, net.space.extreme()).macs
+    return statistics.mean(macs) / architecture_work(net.space, net.space.extreme()).macs
 
 
 def check_peers(net: Supernet, images: Tensor, paths: Paths) -> None:
@@ -151,12 +154,13 @@ def measure(net: Supernet, batch: int, repeats: int, peer_repeats: int) -> dict[
     space, generator = net.space, torch.Generator().manual_seed(batch)
     shape = (batch, space.channels, space.resolution, space.resolution)
     images = torch.randn(shape, generator=generator).contiguous(memory_format=torch.channels_last)
-    paths = sample_paths(space, batch, generator)
+    drawn = [sample_paths(space, batch, generator) for _ in range(repeats + 1)]
+    fresh, paths = itertools.cycle(drawn), drawn[0]
     heaviest = extract(net, space.extreme()).to(memory_format=torch.channels_last)
     small = batch // PEER_SHARE
     few, few_paths = images[:small], (paths[0][:small], paths[1][:small])
     check_peers(net, few, few_paths)
-    both = {"heaviest": lambda: heaviest(images), "grouped": lambda: net(images, paths)}
+    both = {"heaviest": lambda: heaviest(images), "grouped": lambda: net(images, next(fresh))}
     peers = {
         "masked": lambda: one_masked_pass(net, images, paths),
         "all configs": lambda: all_configs(net, few, few_paths),
@@ -169,7 +173,7 @@ def measure(net: Supernet, batch: int, repeats: int, peer_repeats: int) -> dict[
         "grouped": times["grouped"] / base,
         "one_masked_pass": times["masked"] / base,
         "all_configs": times["all configs"] / base,
-        "mac_ideal": mac_ideal(net, paths),
+        "mac_ideal": mac_ideal(net, drawn),
     }
 
 

@@ -6,7 +6,7 @@ with its weights copied out. A narrower layer is the channel prefix of the wides
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +23,7 @@ from binas.supernet.plain import (
 )
 
 SHARED = "shared"
+Layer = Callable[[Tensor], Tensor]
 
 
 class ElasticNorm(nn.Module):
@@ -58,8 +59,9 @@ class ElasticNorm(nn.Module):
 
     def affine(self, width: int) -> tuple[Tensor, Tensor]:
         """Scale and shift that normalise with running statistics: gamma / sqrt(var + eps), beta - mean * scale."""
-        scale = self.weight[:width] * torch.rsqrt(self.running_var[:width] + NORM_EPS)
-        return scale, self.bias[:width] - self.running_mean[:width] * scale
+        scale = self.weight * torch.rsqrt(self.running_var + NORM_EPS)
+        shift = torch.addcmul(self.bias, self.running_mean, scale, value=-1)
+        return (scale, shift) if width == len(scale) else (scale[:width], shift[:width])
 
     def copy_to(self, norm: nn.BatchNorm2d) -> None:
         """Give a plain BatchNorm the prefix it needs."""
@@ -105,23 +107,28 @@ class ElasticConv(nn.Module):
     def weight(self, inputs: int, outputs: int, kernel: int) -> Tensor:
         """The part of the shared weight that this choice uses, (outputs, inputs or 1, kernel, kernel)."""
         whole: Tensor = self.weights[f"k{kernel}"]
-        return whole[:outputs] if self.depthwise else whole[:outputs, :inputs]
+        narrow = whole if outputs == len(whole) else whole[:outputs]
+        return narrow if self.depthwise or inputs == whole.shape[1] else narrow[:, :inputs]
 
     def forward(self, x: Tensor, outputs: int, kernel: int = 1, norm: str = SHARED) -> Tensor:
-        """Convolve and normalise. In eval BatchNorm is folded into the weights: one pass over memory less."""
-        weight = self.weight(x.shape[1], outputs, kernel)
-        groups = outputs if self.depthwise else 1
-        batch_norm = self.norms[norm]
+        """Convolve and normalise with one choice."""
+        return self.chosen(x.shape[1], outputs, kernel, norm)(x)
+
+    def chosen(self, inputs: int, outputs: int, kernel: int = 1, norm: str = SHARED) -> Layer:
+        """The layer of one choice as a function, for several groups of rows.
+
+        In eval BatchNorm is folded into the weights, here and once: one pass over memory less.
+        """
+        weight, batch_norm = self.weight(inputs, outputs, kernel), self.norms[norm]
         assert isinstance(batch_norm, ElasticNorm)
+        settings = (self.stride, kernel // 2, 1, outputs if self.depthwise else 1)
         if self.training:
-            plain = F.conv2d(x, weight, None, self.stride, kernel // 2, 1, groups)
-            normalised: Tensor = batch_norm(plain)
-            return normalised
+            return lambda x: batch_norm(F.conv2d(x, weight, None, *settings))
         scale, shift = batch_norm.affine(outputs)
-        folded = weight * scale[:, None, None, None]
+        folded = weight * scale.view(-1, 1, 1, 1)
         if kernel == 1 and self.stride == 1 and not self.depthwise:
-            return _pointwise(x, folded, shift)
-        return F.conv2d(x, folded, shift, self.stride, kernel // 2, 1, groups)
+            return lambda x: _pointwise(x, folded, shift)
+        return lambda x: F.conv2d(x, folded, shift, *settings)
 
     def static(
         self, inputs: int, outputs: int, kernel: int = 1, norm: str = SHARED, activation: str = ""
@@ -139,7 +146,10 @@ def _pointwise(x: Tensor, weight: Tensor, shift: Tensor) -> Tensor:
 
     Convolution libraries prepare code per input shape, and groups come in ever new sizes; a product needs none.
     """
-    return F.linear(x.permute(0, 2, 3, 1), weight[:, :, 0, 0], shift).permute(0, 3, 1, 2)
+    n, channels, height, width = x.shape
+    rows = x.permute(0, 2, 3, 1).reshape(-1, channels)
+    out = torch.addmm(shift, rows, weight.flatten(1).t())
+    return out.view(n, height, width, len(weight)).permute(0, 3, 1, 2)
 
 
 class ElasticSqueezeExcite(nn.Module):
@@ -152,12 +162,16 @@ class ElasticSqueezeExcite(nn.Module):
 
     def forward(self, x: Tensor, reduced: int) -> Tensor:
         """x * gate, with the first ``reduced`` units and the first x.shape[1] channels of the widest layer."""
-        width, full = x.shape[1], self.full
-        inner = F.linear(x.mean((2, 3)), full.reduce.weight[:reduced, :width], full.reduce.bias[:reduced])
+        return x * self.gates(x.mean((2, 3)), reduced)
+
+    def gates(self, pooled: Tensor, reduced: int) -> Tensor:
+        """Gates (n, width, 1, 1) of rows with these channel means (n, width)."""
+        width, full = pooled.shape[1], self.full
+        inner = F.linear(pooled, full.reduce.weight[:reduced, :width], full.reduce.bias[:reduced])
         inner = full.activation(inner)
         outer = F.linear(inner, full.excite.weight[:width, :reduced], full.excite.bias[:width])
-        gate: Tensor = full.gate(outer)[:, :, None, None]
-        return x * gate if torch.is_grad_enabled() else x.mul_(gate)
+        gate: Tensor = full.gate(outer)
+        return gate[:, :, None, None]
 
     def static(self, channels: int, reduced: int) -> SqueezeExcite:
         """The plain layer of one choice with copied weights."""

@@ -8,7 +8,7 @@ per kernel size. What the projection sums does depend on it: it has one BatchNor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -88,23 +88,40 @@ class ElasticMBConv(ElasticBlock):
         choice = self.choices[group[0]]
         return choice.width, choice.activation, choice.kernel
 
-    def _one_width(self, x: Tensor, groups: list[Group], width: int, act: nn.Module) -> Iterator[Tensor]:
+    def _one_width(self, x: Tensor, groups: list[Group], width: int, act: nn.Module) -> list[Tensor]:
         """Outputs of neighbouring groups with the same expansion."""
-        start = groups[0][1].start
+        choices = [self.choices[config] for config, _ in groups]
+        inner = self._squeezed(self._filtered(x, groups, width, act), choices)
+        project = {
+            norm: self.project.chosen(width, self.outputs, norm=norm)
+            for norm in dict.fromkeys(choice.norm for choice in choices)
+        }
+        return [project[choice.norm](rows) for choice, rows in zip(choices, inner, strict=True)]
+
+    def _filtered(self, x: Tensor, groups: list[Group], width: int, act: nn.Module) -> list[Tensor]:
+        """Expansion once for all groups, the depth-wise filter once per kernel; then one tensor per group."""
+        start, parts = groups[0][1].start, []
         expanded: Tensor = act(self.expand(x[start : groups[-1][1].stop], width))
         for (_, _, kernel), alike in groupby(groups, self._key):
-            members = list(alike)
-            first = members[0][1].start
-            inner = expanded[first - start : members[-1][1].stop - start]
-            inner = act(self.depthwise(inner, width, kernel, f"k{kernel}"))
-            for config, rows in members:
-                yield self._project(inner[rows.start - first : rows.stop - first], self.choices[config])
+            sizes = [rows.stop - rows.start for _, rows in alike]
+            stop = start + sum(sizes)
+            rows = expanded[: stop - start]
+            expanded, start = expanded[stop - start :], stop
+            filtered: Tensor = act(self.depthwise(rows, width, kernel, f"k{kernel}"))
+            parts += torch.split(filtered, sizes)
+        return parts
 
-    def _project(self, inner: Tensor, choice: Choice) -> Tensor:
-        """Squeeze-excite and projection."""
-        if self.squeeze is not None and choice.reduced:
-            inner = self.squeeze(inner, choice.reduced)
-        out: Tensor = self.project(inner, self.outputs, norm=choice.norm)
+    def _squeezed(self, inner: list[Tensor], choices: list[Choice]) -> list[Tensor]:
+        """Squeeze-excite where a choice has it; the two small layers run once for groups of one reduced width."""
+        if self.squeeze is None:
+            return inner
+        out = list(inner)
+        for reduced in {choice.reduced for choice in choices} - {0}:
+            where = [i for i, choice in enumerate(choices) if choice.reduced == reduced]
+            pooled = torch.cat([inner[i].mean((2, 3)) for i in where])
+            gates = torch.split(self.squeeze.gates(pooled, reduced), [len(inner[i]) for i in where])
+            for i, gate in zip(where, gates, strict=True):
+                out[i] = inner[i] * gate if torch.is_grad_enabled() else inner[i].mul_(gate)
         return out
 
     def static(self, config: int) -> nn.Module:

@@ -100,7 +100,8 @@ class ElasticMBConv(ElasticBlock):
 
     def _filtered(self, x: Tensor, groups: list[Group], width: int, act: nn.Module) -> list[Tensor]:
         """Expansion once for all groups, the depth-wise filter once per kernel; then one tensor per group."""
-        start, parts = groups[0][1].start, []
+        start = groups[0][1].start
+        parts: list[Tensor] = []
         expanded: Tensor = act(self.expand(x[start : groups[-1][1].stop], width))
         for (_, _, kernel), alike in groupby(groups, self._key):
             sizes = [rows.stop - rows.start for _, rows in alike]

@@ -6,7 +6,7 @@ import pytest
 
 from binas.errors import ArchitectureError, SpaceError
 from binas.resources import analytic_costs, architecture_work
-from binas.resources.analytic import Work, block_work, config_work, convolution, round_channels, shapes
+from binas.resources.analytic import Work, block_work, config_work, convolution, shapes
 from binas.space import (
     Architecture,
     Config,
@@ -17,6 +17,7 @@ from binas.space import (
     parse_block,
     sample_many,
 )
+from binas.space.rounding import round_channels
 from binas.space.space import Options
 
 PAPER = load_space("imagenet-mbconv")

@@ -13,6 +13,7 @@ from operator import attrgetter
 from binas.errors import SpaceError
 from binas.space.architecture import Architecture
 from binas.space.blockstrings import BlockCode, block_code, parse_repeated
+from binas.space.rounding import round_channels
 from binas.space.space import SearchSpace, Stage
 from binas.tables.costs import Cost, CostTable
 from binas.tables.entries import Column, Provenance, today
@@ -29,12 +30,6 @@ class Work:
 
     def __add__(self, other: Work) -> Work:
         return Work(self.macs + other.macs, self.params + other.params)
-
-
-def round_channels(channels: float, divisor: int = 8) -> int:
-    """Nearest multiple of ``divisor`` that is not below 90 % of ``channels`` (the MobileNet rule)."""
-    rounded = max(divisor, int(channels + divisor / 2) // divisor * divisor)
-    return rounded + divisor if rounded < 0.9 * channels else rounded
 
 
 def convolution(

@@ -1,0 +1,150 @@
+"""The supernet: shared weights for every architecture of a space, one path per image (paper sections 3.1, 3.2).
+
+The forward takes images and paths; nothing stores an active sub-network. Images that take the same config of a
+block are put side by side and run together on the slice of the weights that config uses, so that a batch of
+mixed architectures costs about the mean of their multiply-accumulates, not the sum over all configs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from binas.errors import ArchitectureError, SpaceError
+from binas.space.architecture import Architecture
+from binas.space.encoding import Encoding
+from binas.space.space import SearchSpace, Stage
+from binas.supernet.families import ElasticBlock, Group, family_of, stage_shape
+from binas.supernet.paths import Indices, Paths, check_paths, check_relaxed, paths_of
+from binas.supernet.plain import initialise
+from binas.supernet.static import blocks_in_a_row, codes_of, head_of, network_sizes
+
+Order = NDArray[np.int64]
+
+
+class Supernet(nn.Module):
+    """Shared weights of a space: stem, ``stages[s][b]`` elastic blocks, head."""
+
+    def __init__(self, space: SearchSpace) -> None:
+        super().__init__()
+        self.space = space
+        channels, _, classes = network_sizes(space)
+        self.stem, width = blocks_in_a_row(codes_of(space.stem), channels)
+        stages = []
+        for stage in space.stages:
+            stages.append(nn.ModuleList(_elastic_blocks(stage, width)))
+            width = stage_shape(stage)[0]
+        self.head = head_of(space, width, classes)
+        initialise(self)
+        self.stages = nn.ModuleList(stages)  # after initialise: elastic layers set their own weights
+
+    def forward(self, images: Tensor, paths: Paths | Architecture) -> Tensor:
+        """Images (n, channels, h, w) to logits (n, classes); row i takes path i, or all one architecture."""
+        self._check_images(images)
+        if isinstance(paths, Architecture):
+            depths, configs = paths_of(self.space, [paths])
+            paths = depths.expand(len(images), -1), configs.expand(len(images), -1, -1)
+        indices = check_paths(self.space, paths, len(images))
+        x, order = self._enter(images), np.arange(len(images))
+        for s in range(len(self.stages)):
+            x, order = self._stage(s, x, order, indices)
+        logits: Tensor = self.head(x)
+        return _take(logits, np.argsort(order))
+
+    def relaxed(self, images: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
+        """Logits for relaxed decisions: sum over configs weighted by alpha, over depths by beta.
+
+        Block: x_b = sum_c alpha[s,b,c] * block(x_{b-1}, c); stage: sum_d beta[s,d] * x_d. Differentiable in
+        images, weights, alpha and beta. Vectors are ordered as in :class:`Encoding`, of shape (size,) or one
+        row per image. Every config runs, so this costs the sum over configs.
+        """
+        self._check_images(images)
+        check_relaxed(self.space, alpha, beta)
+        encoding, x = Encoding(self.space), self._enter(images)
+        for s, stage in enumerate(self.space.stages):
+            states = [x]
+            for b, where in enumerate(encoding.alpha_blocks[s]):
+                outputs = [self.block(s, b)(states[-1], c) for c in range(len(stage.blocks[b]))]
+                states.append(_mix(outputs, alpha[..., where]))
+            x = _mix([states[depth] for depth in stage.depths], beta[..., encoding.beta_stages[s]])
+        logits: Tensor = self.head(x)
+        return logits
+
+    def block(self, stage: int, block: int) -> ElasticBlock:
+        """The elastic block at 0-based positions."""
+        found = self.stages[stage][block]  # type: ignore[index]
+        assert isinstance(found, ElasticBlock)
+        return found
+
+    def _enter(self, images: Tensor) -> Tensor:
+        """The stem, in the memory layout in which slices of rows and convolutions are fastest."""
+        x: Tensor = self.stem(images.contiguous(memory_format=torch.channels_last))
+        return x
+
+    def _check_images(self, images: Tensor) -> None:
+        if images.ndim != 4 or images.shape[1] != self.space.channels or len(images) == 0:
+            raise ArchitectureError(
+                f"images have shape {tuple(images.shape)}; the space {self.space.name!r} needs "
+                f"(n, {self.space.channels}, height, width) with at least one image."
+            )
+
+    def _stage(self, s: int, x: Tensor, order: Order, indices: Indices) -> tuple[Tensor, Order]:
+        """All blocks of a stage. Row i of ``x`` belongs to image ``order[i]``, before and after.
+
+        Images that have reached their depth are set aside and not computed further.
+        """
+        done: list[tuple[Tensor, Order]] = []
+        depths, configs = indices[0][:, s], indices[1][:, s]
+        for b in range(len(self.space.stages[s].blocks)):
+            block = self.block(s, b)
+            chosen = np.where(depths[order] > b, configs[order, b], -1)
+            rows = np.argsort(np.append(block.rank(), -1)[chosen], kind="stable")
+            x, order, chosen = _take(x, rows), order[rows], chosen[rows]
+            stopped = int((chosen < 0).sum())
+            if stopped:
+                done.append((x[:stopped], order[:stopped]))
+                x, order, chosen = x[stopped:], order[stopped:], chosen[stopped:]
+            if not len(order):
+                break
+            x = block.run(x, list(_groups(chosen)))
+        done = [*done, (x, order)] if len(order) else done
+        if len(done) == 1:
+            return done[0]
+        return torch.cat([rows for rows, _ in done]), np.concatenate([ids for _, ids in done])
+
+
+def _elastic_blocks(stage: Stage, inputs: int) -> Iterator[ElasticBlock]:
+    width, stride = stage_shape(stage)
+    if 0 in stage.depths and (width != inputs or stride != 1):
+        raise SpaceError(f"stage {stage.name!r} may vanish, so it must keep channels and resolution.")
+    for b in range(len(stage.blocks)):
+        yield family_of(stage).elastic(stage, b, inputs if b == 0 else width)
+
+
+def _groups(chosen: Order) -> Iterator[Group]:
+    """(config, rows) of each run of equal configs in a sorted array."""
+    edges = [0, *(np.flatnonzero(np.diff(chosen)) + 1).tolist(), len(chosen)]
+    for start, stop in pairwise(edges):
+        yield int(chosen[start]), slice(start, stop)
+
+
+def _take(x: Tensor, rows: Order) -> Tensor:
+    """Rows of ``x`` in the given order, in the same memory layout; no copy where nothing moves."""
+    if (rows == np.arange(len(rows))).all():
+        return x
+    index = torch.from_numpy(rows).to(x.device)
+    if x.ndim != 4:
+        return x.index_select(0, index)
+    # As (n, h, w, c) a row is one stretch of memory; index_select on the usual view would change the layout.
+    return x.permute(0, 2, 3, 1).index_select(0, index).permute(0, 3, 1, 2)
+
+
+def _mix(items: list[Tensor], weights: Tensor) -> Tensor:
+    """sum_i weights[..., i] * items[i], with weights of shape (k,) or (n, k)."""
+    parts = [item * weights[..., i].reshape(-1, 1, 1, 1) for i, item in enumerate(items)]
+    return torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]

@@ -1,0 +1,149 @@
+"""Paths: which architecture each image takes (paper section 3.2, multi-path sampling).
+
+A pair of integer tensors with one row per image: depths (n, S), and config indices (n, S, D) whose entries past
+a depth are not read. :meth:`SearchSpace.to_indices` gives the same arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from binas.errors import ArchitectureError
+from binas.space.architecture import Architecture
+from binas.space.encoding import Encoding
+from binas.space.space import SearchSpace
+
+Paths = tuple[Tensor, Tensor]
+Indices = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def paths_of(space: SearchSpace, architectures: Iterable[Architecture]) -> Paths:
+    """Paths with one row per architecture."""
+    items = list(architectures)
+    for architecture in items:
+        space.check(architecture)
+    depths, configs = space.to_indices(items)
+    return torch.from_numpy(depths), torch.from_numpy(configs)
+
+
+def sample_paths(
+    space: SearchSpace, count: int, generator: torch.Generator, groups: int | None = None
+) -> Paths:
+    """A uniform path for each of ``count`` images: every depth and every config equally likely.
+
+    With ``groups`` = G each block draws G distinct configs and a random partition of the images into G equal
+    parts, one part per config. Each image alone is still uniform; one step touches fewer weights, in larger
+    groups. None is the paper's sampling.
+    """
+    if count < 1 or (groups is not None and groups < 1):
+        raise ArchitectureError(f"paths need at least one image and one group, got {count} and {groups}.")
+    depths = torch.empty((count, len(space.stages)), dtype=torch.int64)
+    configs = torch.full((count, len(space.stages), space.max_depth), -1, dtype=torch.int64)
+    for s, stage in enumerate(space.stages):
+        pick = torch.randint(len(stage.depths), (count,), generator=generator)
+        depths[:, s] = torch.tensor(stage.depths)[pick]
+        for b, choices in enumerate(stage.blocks):
+            drawn = _draw_configs(len(choices), count, generator, groups)
+            configs[:, s, b] = torch.where(depths[:, s] > b, drawn, -1)
+    return depths, configs
+
+
+def _draw_configs(choices: int, count: int, generator: torch.Generator, groups: int | None) -> Tensor:
+    if groups is None or groups >= choices:
+        return torch.randint(choices, (count,), generator=generator)
+    chosen = torch.randperm(choices, generator=generator)[:groups]
+    return chosen[torch.randperm(count, generator=generator) % groups]
+
+
+def sample_relaxed(
+    space: SearchSpace,
+    alpha_logits: Tensor,
+    beta_logits: Tensor,
+    generator: torch.Generator | None = None,
+    temperature: float = 1.0,
+    hard: bool = True,
+) -> tuple[Tensor, Tensor]:
+    """Gumbel-softmax sample of every decision: softmax((logits + Gumbel noise) / temperature).
+
+    With ``hard`` the values are one-hot and gradients are those of the softmax (straight-through). Vectors are
+    ordered as in :class:`Encoding`; leading dimensions give one sample per row.
+    """
+    if not temperature > 0:
+        raise ArchitectureError(f"the temperature must be above 0, got {temperature}.")
+    encoding = Encoding(space)
+    check_relaxed(space, alpha_logits, beta_logits)
+    decisions = [where for blocks in encoding.alpha_blocks for where in blocks]
+    alpha = _gumbel(alpha_logits, decisions, generator, temperature, hard)
+    return alpha, _gumbel(beta_logits, encoding.beta_stages, generator, temperature, hard)
+
+
+def _gumbel(
+    logits: Tensor,
+    decisions: Sequence[slice],
+    generator: torch.Generator | None,
+    temperature: float,
+    hard: bool,
+) -> Tensor:
+    noise = -torch.log(torch.empty_like(logits).exponential_(generator=generator))
+    scores = (logits + noise) / temperature
+    parts = [scores[..., where].softmax(-1) for where in decisions]
+    soft = torch.cat(parts, -1) if parts else scores
+    if not hard:
+        return soft
+    picks = [torch.nn.functional.one_hot(p.argmax(-1), p.shape[-1]).to(p.dtype) for p in parts]
+    return torch.cat(picks, -1) + soft - soft.detach() if picks else soft
+
+
+def check_relaxed(space: SearchSpace, alpha: Tensor, beta: Tensor) -> None:
+    """Raise an error unless the last dimensions are the space's alpha and beta."""
+    sizes = (space.alpha_size, space.beta_size)
+    if (alpha.shape[-1:], beta.shape[-1:]) != (sizes[:1], sizes[1:]):
+        raise ArchitectureError(
+            f"alpha and beta have shapes {tuple(alpha.shape)} and {tuple(beta.shape)}; the space {space.name!r} "
+            f"needs {sizes[0]} and {sizes[1]} entries in the last dimension."
+        )
+
+
+def check_paths(space: SearchSpace, paths: Paths, count: int) -> Indices:
+    """Paths as arrays, after checking shapes, types, depths and configs of active blocks."""
+    pair = isinstance(paths, tuple | list) and len(paths) == 2
+    if not pair or not all(_is_whole(part) for part in paths):
+        raise ArchitectureError(
+            "paths must be an Architecture or a pair of integer tensors (depths, configs)."
+        )
+    depths, configs = (part.detach().cpu().numpy().astype(np.int64, copy=False) for part in paths)
+    want = (count, len(space.stages))
+    if depths.shape != want or configs.shape != (*want, space.max_depth):
+        raise ArchitectureError(
+            f"paths have shapes {depths.shape} and {configs.shape}; {count} images in the space {space.name!r} "
+            f"need {want} and {(*want, space.max_depth)}."
+        )
+    for s, stage in enumerate(space.stages):
+        _check_stage(space, s, depths[:, s], configs[:, s])
+        if not np.isin(depths[:, s], stage.depths).all():
+            allowed = ", ".join(map(str, stage.depths))
+            raise ArchitectureError(
+                f"paths have a depth of stage {stage.name!r} that is not one of {allowed}."
+            )
+    return depths, configs
+
+
+def _is_whole(part: object) -> bool:
+    kinds = (torch.bool, torch.uint8)
+    return isinstance(part, Tensor) and not part.is_floating_point() and part.dtype not in kinds
+
+
+def _check_stage(space: SearchSpace, s: int, depths: NDArray[np.int64], configs: NDArray[np.int64]) -> None:
+    stage = space.stages[s]
+    for b, choices in enumerate(stage.blocks):
+        used = configs[depths > b, b]
+        if used.size and not (used.min() >= 0 and used.max() < len(choices)):
+            raise ArchitectureError(
+                f"paths have a config index of block {b + 1} of stage {stage.name!r} that is not within 0 to "
+                f"{len(choices) - 1}."
+            )

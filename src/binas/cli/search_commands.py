@@ -131,9 +131,11 @@ def _no_answer(result: SearchResult, as_json: bool) -> None:
     if result.status is not Status.INFEASIBLE:
         if as_json:
             print_json(result.to_json())
+        proves = "Give it more time, or use --solver auto, which proves it."
+        advice = "Give it more time with --time-limit." if result.solver == "auto" else proves
         raise ProblemError(
             f"the solver {result.solver!r} found no architecture that keeps {result.problem.describe_limits()} before it "
-            "stopped; that does not mean there is none. Give it more time, or use --solver auto, which proves it."
+            f"stopped; that does not mean there is none. {advice}"
         )
     report = explain_infeasible(result.problem)
     if as_json:

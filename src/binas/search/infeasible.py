@@ -90,9 +90,8 @@ class Infeasibility:
 def _written(problem: SearchProblem, item: Relaxation) -> str:
     unit = problem.costs[item.limit.cost].unit
     word = "down to" if item.limit.lower else "up to"
-    return (
-        f"the {item.limit.cost} limit {word} {format_quantity(_rounded(item.value, item.limit.lower), unit)}"
-    )
+    which = f"lower limit on {item.limit.cost}" if item.limit.lower else f"{item.limit.cost} limit"
+    return f"the {which} {word} {format_quantity(_rounded(item.value, item.limit.lower), unit)}"
 
 
 def _rounded(value: float, down: bool) -> float:

@@ -126,9 +126,7 @@ def _read_cost(name: str, entry: CostEntry, space: SearchSpace, problems: list[s
     reader = EntryReader(space, name, problems, allow_negative=False)
     unit = _read_unit(name, entry.unit, problems)
     fixed = reader.single(entry.fixed, "fixed")
-    reader.allow_negative = (
-        True  # a correction per depth may be a discount; totals are checked by the problem
-    )
+    reader.allow_negative = True  # a correction per depth may be a discount
     depths = reader.depths(entry.depths, required=bool(entry.depths))
     reader.allow_negative = False
     configs = reader.configs(entry.configs)

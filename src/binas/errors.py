@@ -37,6 +37,14 @@ class SolverClaimError(BinasError):
     """A solver returned something the independent verifier does not confirm: a bug, never an answer."""
 
 
+class TrainingError(BinasError):
+    """Training cannot start, or cannot go on."""
+
+
+class CheckpointError(BinasError):
+    """A checkpoint is damaged, or was made for another space, network or configuration."""
+
+
 class FileError(BinasError):
     """A file is missing, truncated, too large, or cannot be written."""
 

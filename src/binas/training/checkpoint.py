@@ -1,0 +1,101 @@
+"""Checkpoints: tensors in safetensors, everything else in JSON, never half written.
+
+A checkpoint is two files, ``NAME-STEP.safetensors`` and ``NAME.json``. The JSON is written last and names the
+tensor file, so a process killed at any moment leaves the old checkpoint or the new one, whole. Older tensor files
+are removed afterwards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from binas.errors import CheckpointError, FileError
+from binas.files import dump_json, exists, read_json, write_bytes, write_text
+from binas.version import __version__
+
+FORMAT = "binas/checkpoint"
+VERSION = 1
+MAX_TENSOR_BYTES = 64 * 2**30
+
+Tensors = dict[str, Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Named tensors and plain JSON values."""
+
+    tensors: Tensors
+    values: dict[str, Any]
+
+
+def save_checkpoint(folder: Path, name: str, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> None:
+    """Write a checkpoint under ``name``, replacing the one there at the very end."""
+    data = save({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()})
+    digest = hashlib.sha256(data).hexdigest()
+    file = f"{name}-{digest[:12]}.safetensors"
+    write_bytes(folder / file, data)
+    header = {"format": FORMAT, "version": VERSION, "binas": __version__, "tensors": file, "sha256": digest}
+    write_text(folder / f"{name}.json", dump_json({**header, "values": dict(values)}))
+    for old in folder.glob(f"{name}-????????????.safetensors"):
+        if old.name != file:
+            old.unlink(missing_ok=True)
+
+
+def has_checkpoint(folder: Path, name: str) -> bool:
+    """Whether a finished checkpoint of that name is there."""
+    return exists(folder / f"{name}.json")
+
+
+def load_checkpoint(folder: Path, name: str) -> Checkpoint:
+    """Read a checkpoint; a missing, cut off or changed file is an error that names it."""
+    path = folder / f"{name}.json"
+    header = read_json(path)
+    if not isinstance(header, dict) or header.get("format") != FORMAT or header.get("version") != VERSION:
+        raise CheckpointError(f"{path} is not a binas checkpoint of version {VERSION}.")
+    file, values = header.get("tensors"), header.get("values")
+    if not isinstance(file, str) or Path(file).name != file or not isinstance(values, dict):
+        raise CheckpointError(f"{path} names no tensor file beside it, or holds no values; it is damaged.")
+    return Checkpoint(_read_tensors(folder / file, str(header.get("sha256"))), values)
+
+
+def _read_tensors(path: Path, digest: str) -> Tensors:
+    try:
+        data = path.read_bytes() if path.stat().st_size <= MAX_TENSOR_BYTES else b""
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}. It belongs to the JSON file beside it.") from error
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise CheckpointError(
+            f"{path} is not the file that was written: its SHA-256 differs from the one in the JSON file beside it. "
+            "It was cut off or changed; delete both files to train anew, or copy them again."
+        )
+    try:
+        return dict(load(data))
+    except (SafetensorError, ValueError) as error:
+        raise CheckpointError(f"{path} is not a safetensors file: {error}.") from error
+
+
+def load_weights(module: torch.nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
+    """Copy tensors into a module of exactly the same names and shapes."""
+    own = module.state_dict()
+    problems = [f"{name} is missing" for name in own if name not in tensors]
+    problems += [f"{name} is not part of the network" for name in tensors if name not in own]
+    problems += [
+        f"{name} has shape {tuple(tensors[name].shape)} instead of {tuple(value.shape)}"
+        for name, value in own.items()
+        if name in tensors and tensors[name].shape != value.shape
+    ]
+    if problems:
+        raise CheckpointError(
+            f"the weights in {where} do not fit this network ({len(problems)} differences, first: {problems[0]}). "
+            "They belong to another space or block family."
+        )
+    module.load_state_dict(dict(tensors))

@@ -1,0 +1,267 @@
+"""The training loop, the same for every phase: read it top to bottom.
+
+Order of images, augmentation and paths are functions of (seed, epoch, step), so a resumed run repeats the
+uninterrupted one bit for bit on one CPU process. A checkpoint holds weights, optimizer, average, the state of
+torch's generator and the position (epoch, batch); the schedule is a function of the position.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator, DistributedDataParallelKwargs
+from torch import Tensor, nn
+
+from binas.data.augment import Augmentation
+from binas.data.dataset import ImageData
+from binas.errors import CheckpointError, TrainingError
+from binas.training.averaging import Average
+from binas.training.checkpoint import Checkpoint, has_checkpoint, load_checkpoint, load_weights, save_checkpoint
+from binas.training.config import Phase, TrainingConfig
+from binas.training.randomness import derived_seed
+from binas.training.reporting import Reporter
+
+Metrics = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one training step gets: augmented, normalised images and where they come from.
+
+    ``other`` and ``weight`` are those of mixup: image i is weight * i + (1 - weight) * other[i].
+    """
+
+    epoch: int
+    batch: int
+    images: Tensor
+    labels: Tensor
+    indices: Tensor
+    other: Tensor | None
+    weight: float
+
+
+LossOf = Callable[[nn.Module, Step], Tensor]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One phase of training: what is trained, on what, how, and where its checkpoints live.
+
+    ``identity`` names everything the result depends on; a checkpoint with another identity is refused.
+    ``measure`` gives the figures shown after each epoch, from the network in eval mode.
+    """
+
+    name: str
+    network: nn.Module
+    loss_of: LossOf
+    phase: Phase
+    data: ImageData
+    config: TrainingConfig
+    folder: Path
+    identity: dict[str, Any]
+    measure: Callable[[nn.Module], Metrics]
+    accelerator: Accelerator
+    reporter: Reporter = field(default_factory=Reporter)
+
+
+def make_accelerator(config: TrainingConfig) -> Accelerator:
+    """Device, processes and mixed precision, from the settings and the launcher's environment."""
+    unused = DistributedDataParallelKwargs(find_unused_parameters=True)  # a step uses some configs only
+    return Accelerator(
+        mixed_precision=config.mixed_precision, cpu=config.device == "cpu", kwargs_handlers=[unused]
+    )
+
+
+def fit(job: Job) -> nn.Module:
+    """Train, continuing from the last checkpoint; returns the averaged network where averaging is on.
+
+    A finished phase is not trained again: its weights are read back.
+    """
+    if has_checkpoint(job.folder, "weights"):
+        found = load_checkpoint(job.folder, "weights")
+        check_identity(found, job.identity, job.folder)
+        load_weights(job.network, found.tensors, str(job.folder))
+        return job.network.to(job.accelerator.device)
+    return _Training(job).run()
+
+
+def learning_rate(phase: Phase, step: int, steps: int, steps_per_epoch: int) -> float:
+    """Linear from 0 during the warm-up, then peak * (1 + cos(pi * t)) / 2 for t from 0 to 1."""
+    warm = round(phase.warmup * steps_per_epoch)
+    if step < warm:
+        return phase.learning_rate * (step + 1) / (warm + 1)
+    return phase.learning_rate * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm))) / 2
+
+
+class _Training:
+    """State of a running phase."""
+
+    def __init__(self, job: Job) -> None:
+        self.job, phase = job, job.phase
+        self.batches = len(job.data.train) // phase.batch_size
+        if not self.batches:
+            raise TrainingError(
+                f"{job.name}: a batch of {phase.batch_size} images needs more than the {len(job.data.train)} training "
+                f"images there are. Set training.{job.name}.batch_size to at most that."
+            )
+        self.augment = Augmentation(phase.augment, job.data.mean, job.data.std)
+        self.network = job.network.to(job.accelerator.device)
+        self.optimizer = make_optimizer(self.network, phase)
+        self.average = Average(self.network, phase.ema) if phase.ema else None
+        self.epoch = self.batch = 0
+        self.loss = 0.0  # sum over the batches of this epoch
+        self.saved = time.monotonic()
+        if has_checkpoint(job.folder, "progress"):
+            self._restore(load_checkpoint(job.folder, "progress"))
+        self.model, self.stepper = job.accelerator.prepare(self.network, self.optimizer)
+
+    def run(self) -> nn.Module:
+        """All epochs that are left."""
+        job = self.job
+        job.reporter.start(job.name, job.phase.epochs * self.batches, self._position())
+        while self.epoch < job.phase.epochs:
+            self.network.train()
+            for step in self._steps():
+                self._one_batch(step)
+            self._finish_epoch()
+        job.reporter.finish()
+        return self.average.module if self.average else self.network
+
+    def _position(self) -> int:
+        return self.epoch * self.batches + self.batch
+
+    def _steps(self) -> Iterator[Step]:
+        """The remaining batches of this epoch; each process takes every n-th image of a batch."""
+        job, rank = self.job, self.job.accelerator.process_index
+        batches = job.data.train.batches(
+            job.phase.batch_size, seed=job.config.seed, epoch=self.epoch, start=self.batch, drop_last=True
+        )
+        for batch in batches:
+            mine = slice(rank, None, job.accelerator.num_processes)
+            seed = derived_seed(job.config.seed, f"augment {job.name}", self.epoch, self.batch, rank)
+            changed = self.augment(batch.images[mine].to(job.accelerator.device), seed)
+            labels = batch.labels[mine].to(job.accelerator.device)
+            yield Step(
+                self.epoch, self.batch, changed.images, labels, batch.indices[mine], changed.other, changed.weight
+            )
+
+    def _one_batch(self, step: Step) -> None:
+        """Forward, backward and, once enough batches are added up, a step of the optimizer."""
+        job, phase = self.job, self.job.phase
+        last = (self._position() + 1) % phase.accumulate == 0
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(
+                phase, self._position(), phase.epochs * self.batches, self.batches
+            )
+        with job.accelerator.autocast():
+            loss = job.loss_of(self.model, step)
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise TrainingError(
+                f"{job.name}: the loss became {value} in epoch {step.epoch + 1}, batch {step.batch + 1}. Lower "
+                f"training.{job.name}.learning_rate or set training.{job.name}.clip; the last checkpoint is kept."
+            )
+        job.accelerator.backward(loss / phase.accumulate)
+        if last:
+            if phase.clip is not None:
+                job.accelerator.clip_grad_norm_(self.model.parameters(), phase.clip)
+            self.stepper.step()
+            self.stepper.zero_grad()
+            if self.average:
+                self.average.update(self.network)
+        self.batch, self.loss = self.batch + 1, self.loss + value
+        job.reporter.advance(self._position(), loss=value)
+        if last and time.monotonic() - self.saved >= job.config.checkpoint_seconds:
+            self._save()
+
+    def _finish_epoch(self) -> None:
+        job, loss = self.job, self.loss / self.batches
+        self.epoch, self.batch, self.loss = self.epoch + 1, 0, 0.0
+        network = self.average.module if self.average else self.network
+        if job.accelerator.is_main_process:
+            network.eval()
+            with torch.inference_mode():
+                metrics = job.measure(network)
+            rate = self.optimizer.param_groups[0]["lr"]
+            job.reporter.record(self.epoch, self._position(), {"loss": loss, "learning_rate": rate, **metrics})
+        self._save()
+        job.accelerator.wait_for_everyone()
+
+    def _save(self) -> None:
+        job, state = self.job, self.optimizer.state_dict()["state"]
+        self.saved = time.monotonic()
+        if not job.accelerator.is_main_process:
+            return
+        tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        for index, entries in state.items():
+            tensors |= {f"optimizer.{index}.{key}": t for key, t in entries.items() if isinstance(t, Tensor)}
+        if self.average:
+            tensors |= {f"average.{name}": value for name, value in self.average.state().items()}
+        tensors["generator"] = torch.get_rng_state()
+        scaler = job.accelerator.scaler
+        values = {
+            "identity": job.identity,
+            "epoch": self.epoch,
+            "batch": self.batch,
+            "loss": self.loss,
+            "average_steps": self.average.steps if self.average else 0,
+            "scaler": scaler.state_dict() if scaler is not None else None,
+        }
+        save_checkpoint(job.folder, "progress", tensors, values)
+
+    def _restore(self, found: Checkpoint) -> None:
+        job, parts = self.job, _by_prefix(found.tensors)
+        check_identity(found, job.identity, job.folder)
+        load_weights(self.network, parts.get("network", {}), str(job.folder))
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, value in parts.get("optimizer", {}).items():
+            index, key = name.split(".", 1)
+            state.setdefault(int(index), {})[key] = value
+        self.optimizer.load_state_dict({"state": state, "param_groups": self.optimizer.state_dict()["param_groups"]})
+        if self.average:
+            self.average.load(parts.get("average", {}), int(found.values["average_steps"]))
+        if found.values["scaler"] is not None and job.accelerator.scaler is not None:
+            job.accelerator.scaler.load_state_dict(found.values["scaler"])
+        torch.set_rng_state(found.tensors["generator"])
+        self.epoch, self.batch = int(found.values["epoch"]), int(found.values["batch"])
+        self.loss = float(found.values["loss"])
+
+
+def make_optimizer(network: nn.Module, phase: Phase) -> torch.optim.Optimizer:
+    """SGD with Nesterov momentum or AdamW; weight decay on weights of two and more dimensions only."""
+    parameters = [p for p in network.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": phase.weight_decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    if phase.optimizer == "adamw":
+        return torch.optim.AdamW(groups, lr=phase.learning_rate)
+    nesterov = phase.momentum > 0
+    return torch.optim.SGD(groups, lr=phase.learning_rate, momentum=phase.momentum, nesterov=nesterov)
+
+
+def check_identity(found: Checkpoint, wanted: dict[str, Any], folder: Path) -> None:
+    """Refuse a checkpoint that was made for something else, and say what differs."""
+    stored = found.values.get("identity")
+    stored = stored if isinstance(stored, dict) else {}
+    differing = [key for key in sorted({*stored, *wanted}) if stored.get(key) != wanted.get(key)]
+    if differing:
+        shown = "; ".join(f"{key} was {stored.get(key)!r}, now {wanted.get(key)!r}"[:300] for key in differing[:3])
+        raise CheckpointError(
+            f"{folder} holds a checkpoint of other settings: {shown}. Give another --out, or delete that folder to "
+            "train anew. Nothing was changed."
+        )
+
+
+def _by_prefix(tensors: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    parts: dict[str, dict[str, Tensor]] = {}
+    for name, value in tensors.items():
+        prefix, _, rest = name.partition(".")
+        parts.setdefault(prefix, {})[rest] = value
+    return parts

@@ -37,6 +37,10 @@ class SolverClaimError(BinasError):
     """A solver returned something the independent verifier does not confirm: a bug, never an answer."""
 
 
+class DataError(BinasError):
+    """Images or labels cannot be used: damaged, of the wrong shape, or not what the space expects."""
+
+
 class FileError(BinasError):
     """A file is missing, truncated, too large, or cannot be written."""
 

@@ -45,6 +45,10 @@ class CheckpointError(BinasError):
     """A checkpoint is damaged, or was made for another space, network or configuration."""
 
 
+class DataError(BinasError):
+    """Images or labels cannot be used: damaged, of the wrong shape, or not what the space expects."""
+
+
 class FileError(BinasError):
     """A file is missing, truncated, too large, or cannot be written."""
 

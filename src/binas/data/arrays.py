@@ -1,0 +1,141 @@
+"""Images from NumPy arrays, in memory or in an ``.npz`` file (read without pickle)."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from binas.data.dataset import ImageData, channel_statistics
+from binas.data.images import ArrayImages
+from binas.data.splitting import check_classes, stratified_sample, stratified_split
+from binas.errors import DataError
+
+MAX_BYTES = 8 * 2**30
+KEYS = ("images", "labels", "test_images", "test_labels", "classes")
+
+
+def from_arrays(
+    images: ArrayLike,
+    labels: ArrayLike,
+    *,
+    test_images: ArrayLike | None = None,
+    test_labels: ArrayLike | None = None,
+    classes: Sequence[str] | None = None,
+    name: str = "arrays",
+    validation_share: float = 0.2,
+    test_share: float = 0.2,
+    seed: int = 0,
+    limit: int | None = None,
+) -> ImageData:
+    """A dataset from arrays: ``images`` (n, h, w), (n, h, w, c) or (n, c, h, w) with 1 or 3 channels.
+
+    Bytes are taken as they are; other numbers must be 0..255 (whole) or 0..1 (floating point). ``labels``
+    are 0..K-1. Without test arrays, ``test_share`` of every class is split off for testing; then
+    ``validation_share`` of every class of the rest for validation.
+    """
+    if (test_images is None) != (test_labels is None):
+        raise DataError("test_images and test_labels belong together: give both or neither.")
+    names = _class_names(classes, labels)
+    pool = array_images(images, labels, names)
+    test = None if test_images is None else array_images(test_images, test_labels, names)
+    return divided(name, pool, test, validation_share, test_share, seed, limit)
+
+
+def divided(
+    name: str,
+    pool: ArrayImages,
+    test: ArrayImages | None,
+    validation_share: float,
+    test_share: float,
+    seed: int,
+    limit: int | None,
+) -> ImageData:
+    """Training and validation images from ``pool``, test images from ``test`` or else from ``pool`` too.
+
+    With ``limit``, at most about that many images of the pool, and of the test set, are used.
+    """
+    check_classes(pool.labels, pool.classes, 2 if test else 3, name)
+    if test is None:
+        rest, apart = stratified_split(pool.labels, test_share, seed)
+        pool, test = pool.take(rest), pool.take(apart)
+    if limit is not None:
+        pool = pool.take(stratified_sample(pool.labels, limit, seed))
+        test = test.take(stratified_sample(test.labels, limit, seed))
+        check_classes(pool.labels, pool.classes, 2, f"{name} with the limit {limit}")
+    rest, apart = stratified_split(pool.labels, validation_share, seed)
+    train = pool.take(rest)
+    return ImageData(name, train, pool.take(apart), test, *channel_statistics(train.images))
+
+
+def read_npz(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of an ``.npz`` file: images and labels, and perhaps test_images, test_labels, classes."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            unpacked = sum(entry.file_size for entry in file.infolist())
+        if unpacked > MAX_BYTES:
+            raise DataError(f"{path} unpacks to {unpacked} bytes; at most {MAX_BYTES} are read.")
+        with np.load(path, allow_pickle=False) as arrays:
+            found = {key: arrays[key] for key in KEYS if key in arrays}
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error, MemoryError) as error:
+        raise DataError(
+            f"cannot read {path} as .npz: {error}. Write it with numpy.savez_compressed."
+        ) from error
+    missing = [key for key in ("images", "labels") if key not in found]
+    if missing:
+        raise DataError(f"{path} has no array {' and no array '.join(missing)}; it needs images and labels.")
+    return found
+
+
+def array_images(images: ArrayLike, labels: ArrayLike | None, classes: Sequence[str]) -> ArrayImages:
+    """Images in memory from arrays in any of the layouts of :func:`from_arrays`."""
+    pixels = _as_bytes(_channels_first(np.asarray(images)))
+    numbers = np.asarray(labels)
+    if numbers.dtype.kind not in "iu":
+        raise DataError(f"labels are of the type {numbers.dtype}; give whole numbers from 0.")
+    return ArrayImages(torch.from_numpy(pixels), torch.from_numpy(numbers.astype(np.int64)), classes)
+
+
+def _class_names(classes: Sequence[str] | None, labels: ArrayLike) -> tuple[str, ...]:
+    if classes is not None:
+        return tuple(str(name) for name in classes)
+    numbers = np.asarray(labels)
+    if numbers.dtype.kind not in "iu" or not numbers.size:
+        raise DataError(
+            f"labels are {numbers.size} values of the type {numbers.dtype}; give whole numbers from 0."
+        )
+    return tuple(str(number) for number in range(int(numbers.max()) + 1))
+
+
+def _channels_first(images: NDArray[Any]) -> NDArray[Any]:
+    if images.ndim == 3:
+        return images[:, None]
+    first = images.ndim == 4 and images.shape[1] in (1, 3)
+    last = images.ndim == 4 and images.shape[3] in (1, 3)
+    if first == last:
+        raise DataError(
+            f"images have the shape {images.shape}; give (n, h, w), (n, h, w, c) or (n, c, h, w), "
+            "with 1 or 3 channels in one place only."
+        )
+    return images if first else images.transpose(0, 3, 1, 2)
+
+
+def _as_bytes(images: NDArray[Any]) -> NDArray[np.uint8]:
+    if images.dtype == np.uint8:
+        return np.ascontiguousarray(images)
+    if images.dtype.kind not in "iuf" or not images.size:
+        raise DataError(f"images are {images.size} values of the type {images.dtype}; give numbers.")
+    top = 1 if images.dtype.kind == "f" else 255
+    low, high = images.min(), images.max()
+    if not (low >= 0 and high <= top):  # False for NaN too
+        raise DataError(
+            f"images of the type {images.dtype} hold values from {low} to {high}; give bytes, "
+            "whole numbers 0..255 or floating point 0..1, without NaN."
+        )
+    return np.ascontiguousarray(np.rint(images * (255 / top)).astype(np.uint8))

@@ -1,0 +1,79 @@
+"""Fashion-MNIST: the sample that comes with binas, and the full set from its four idx files."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import torch
+
+from binas.data.arrays import divided
+from binas.data.dataset import ImageData
+from binas.data.idx import idx_bytes, read_idx
+from binas.data.images import ArrayImages
+from binas.errors import DataError
+from binas.files import read_json
+
+CLASSES = (
+    "t-shirt",
+    "trouser",
+    "pullover",
+    "dress",
+    "coat",
+    "sandal",
+    "shirt",
+    "sneaker",
+    "bag",
+    "ankle boot",
+)
+EMBEDDED = Path(__file__).parent / "embedded"
+DEBIAN = Path("/usr/share/datasets/fashion-mnist")  # where the Debian package dataset-fashion-mnist puts it
+IMAGES = "{part}-images-idx3-ubyte"
+LABELS = "{part}-labels-idx1-ubyte"
+PARTS = ("train", "t10k")
+
+
+def embedded(
+    validation_share: float = 0.2, seed: int = 0, limit: int | None = None, folder: Path = EMBEDDED
+) -> ImageData:
+    """20,000 images of Fashion-MNIST that come with binas: 16,000 to train and validate, 4,000 to test.
+
+    Made by ``tools/make_embedded_data.py``; licence (MIT) beside the files. Checked against their hashes.
+    """
+    written = read_json(folder / "sample.json")["sha256"]
+    parts = [_part(folder, part, (".xz",), written) for part in PARTS]
+    return divided("embedded Fashion-MNIST sample", *parts, validation_share, 0.0, seed, limit)
+
+
+def fashion_mnist(
+    folder: Path | None = None, validation_share: float = 0.2, seed: int = 0, limit: int | None = None
+) -> ImageData:
+    """All of Fashion-MNIST from a folder with its four idx files, plain or ``.gz``; t10k is the test set.
+
+    Without a folder, the place of Debian's package ``dataset-fashion-mnist`` is tried.
+    """
+    parts = [_part(folder or DEBIAN, part, ("", ".gz"), {}) for part in PARTS]
+    return divided("Fashion-MNIST", *parts, validation_share, 0.0, seed, limit)
+
+
+def _part(folder: Path, part: str, suffixes: tuple[str, ...], hashes: dict[str, str]) -> ArrayImages:
+    arrays = []
+    for pattern, dimensions in ((IMAGES, 3), (LABELS, 1)):
+        name = pattern.format(part=part)
+        array = read_idx(_found(folder, name, suffixes), dimensions)
+        if name in hashes and hashlib.sha256(idx_bytes(array)).hexdigest() != hashes[name]:
+            raise DataError(
+                f"{folder / name} is not what was installed (its hash differs). Install binas again."
+            )
+        arrays.append(torch.from_numpy(array))
+    return ArrayImages(arrays[0][:, None], arrays[1], CLASSES)
+
+
+def _found(folder: Path, name: str, suffixes: tuple[str, ...]) -> Path:
+    for suffix in suffixes:
+        if (folder / (name + suffix)).is_file():
+            return folder / (name + suffix)
+    raise DataError(
+        f"{folder} has no {' or '.join(name + suffix for suffix in suffixes)}. Name the folder with the four "
+        "files of Fashion-MNIST (Debian: apt install dataset-fashion-mnist), or use the embedded sample."
+    )

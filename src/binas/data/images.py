@@ -1,0 +1,164 @@
+"""One set of labelled images: what training and measuring see, wherever the images come from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from binas.errors import DataError
+
+
+@dataclass(frozen=True)
+class Batch:
+    """``images`` (n, c, h, w) uint8, ``labels`` (n,) int64, ``indices`` (n,) int64: positions in the set."""
+
+    images: Tensor
+    labels: Tensor
+    indices: Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@runtime_checkable
+class Images(Protocol):
+    """One set of labelled images of one size (height, width).
+
+    ``indexed`` says whether an index names the same image in every epoch, so that results per image
+    (teacher logits, say) may be kept by index; it is False for streams. ``fingerprint`` is a short hash
+    of the content, or of what identifies it where reading all of it would be too slow.
+    """
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes; label i means ``classes[i]``."""
+        ...
+
+    @property
+    def channels(self) -> int:
+        """1 (grey) or 3 (red, green, blue)."""
+        ...
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width in pixels."""
+        ...
+
+    @property
+    def indexed(self) -> bool:
+        """Whether an index names the same image in every epoch."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that change when the set changes."""
+        ...
+
+    def __len__(self) -> int:
+        """Number of images."""
+        ...
+
+    def batches(
+        self, size: int, *, seed: int | None = None, epoch: int = 0, start: int = 0, drop_last: bool = False
+    ) -> Iterator[Batch]:
+        """One pass in batches of ``size`` images, from batch number ``start`` on (to resume a pass).
+
+        Without a seed the images come in order; with one, in an order that depends only on (seed, epoch).
+        The last batch may be smaller, unless ``drop_last``.
+        """
+        ...
+
+
+class ArrayImages:
+    """Images held in memory: ``images`` (n, c, h, w) uint8 and ``labels`` (n,) int64.
+
+    Memory: n * c * h * w bytes (12.5 MB for 16,000 grey images of 28 x 28).
+    """
+
+    indexed = True
+
+    def __init__(self, images: Tensor, labels: Tensor, classes: Sequence[str]) -> None:
+        if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[1] not in (1, 3):
+            raise DataError(
+                f"images have the shape {tuple(images.shape)} and the type {images.dtype}; "
+                "give (n, c, h, w) bytes (uint8) with 1 or 3 channels."
+            )
+        if not len(images) or not images[0].numel():
+            raise DataError("there are no images in the set, or they have no pixels.")
+        self.images = images
+        self.labels = checked_labels(labels, len(images), len(classes))
+        self.classes = tuple(classes)
+
+    @property
+    def channels(self) -> int:
+        """1 (grey) or 3 (red, green, blue)."""
+        return int(self.images.shape[1])
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width in pixels."""
+        return int(self.images.shape[2]), int(self.images.shape[3])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Short hash of pixels, labels, shape and class names."""
+        digest = hashlib.sha256(repr((tuple(self.images.shape), self.classes)).encode())
+        digest.update(self.labels.numpy().tobytes())
+        digest.update(self.images.contiguous().numpy().data)
+        return digest.hexdigest()[:16]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, indices: Sequence[int] | np.ndarray | Tensor) -> ArrayImages:
+        """A set of the images at ``indices``, in that order (a copy)."""
+        rows = torch.as_tensor(np.asarray(indices), dtype=torch.int64)
+        return ArrayImages(self.images[rows], self.labels[rows], self.classes)
+
+    def batches(
+        self, size: int, *, seed: int | None = None, epoch: int = 0, start: int = 0, drop_last: bool = False
+    ) -> Iterator[Batch]:
+        """One pass in batches of ``size`` images; see :class:`Images`."""
+        for rows in batch_rows(len(self), size, seed=seed, epoch=epoch, start=start, drop_last=drop_last):
+            yield Batch(self.images[rows], self.labels[rows], rows)
+
+
+def batch_rows(
+    length: int, size: int, *, seed: int | None, epoch: int, start: int, drop_last: bool
+) -> Iterator[Tensor]:
+    """The indices of each batch of one pass, (n,) int64, from batch number ``start`` on."""
+    if size < 1 or start < 0:
+        raise DataError(f"a batch of {size} images starting at batch {start} is not possible.")
+    if seed is None:
+        rows = torch.arange(length)
+    else:
+        rows = torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(length))
+    end = length // size * size if drop_last else length
+    for first in range(start * size, end, size):
+        yield rows[first : min(first + size, end)]
+
+
+def checked_labels(labels: Tensor, images: int, classes: int) -> Tensor:
+    """``labels`` as int64, or an error that names the first that does not belong to an image and a class."""
+    if labels.ndim != 1 or len(labels) != images:
+        raise DataError(
+            f"{images} images came with labels of the shape {tuple(labels.shape)}: give one each."
+        )
+    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
+        raise DataError(f"labels are of the type {labels.dtype}; give whole numbers from 0 to {classes - 1}.")
+    labels = labels.to(torch.int64)
+    wrong = torch.nonzero((labels < 0) | (labels >= classes))[:, 0]
+    if len(wrong):
+        first = int(wrong[0])
+        raise DataError(
+            f"{len(wrong)} labels are out of range, the first at position {first}: {int(labels[first])}. "
+            f"With {classes} classes labels are 0 to {classes - 1}."
+        )
+    return labels

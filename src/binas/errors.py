@@ -37,6 +37,10 @@ class SolverClaimError(BinasError):
     """A solver returned something the independent verifier does not confirm: a bug, never an answer."""
 
 
+class ConfigError(BinasError):
+    """A run's configuration has an unknown key, a value that is not allowed, or does not fit the run."""
+
+
 class TrainingError(BinasError):
     """Training cannot start, or cannot go on."""
 

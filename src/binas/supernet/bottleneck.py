@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -56,6 +57,17 @@ class ElasticBottleneck(ElasticBlock):
         out: Tensor = self.restore(inner, self.outputs, norm=choice.norm)
         return F.relu(out + (x if self.shortcut is None else self.shortcut(x, self.outputs)))
 
+    def start_from(self, config: int) -> None:
+        """Sort the inner channels, both before and after the convolution, by the weight the next layer gives them."""
+        choice = self.choices[config]
+        self.middle.start_from(choice.kernel, choice.norm)
+        self.restore.start_from(norm=choice.norm)
+        before, after = (_sorted(conv.importance(), choice.width) for conv in (self.middle, self.restore))
+        self.reduce.reorder(outputs=before)
+        self.middle.reorder(inputs=before)
+        self.middle.reorder(outputs=after)
+        self.restore.reorder(inputs=after)
+
     def static(self, config: int) -> nn.Module:
         """The plain bottleneck of one config."""
         choice = self.choices[config]
@@ -66,6 +78,12 @@ class ElasticBottleneck(ElasticBlock):
         )
         shortcut = nn.Identity() if self.shortcut is None else self.shortcut.static(self.inputs, self.outputs)
         return PlainBlock(body, shortcut, "re")
+
+
+def _sorted(importance: Tensor, width: int) -> Tensor:
+    order = torch.arange(len(importance), device=importance.device)
+    order[:width] = importance[:width].argsort(descending=True, stable=True)
+    return order
 
 
 def elastic_bottleneck(stage: Stage, block: int, inputs: int) -> ElasticBottleneck:

@@ -37,6 +37,13 @@ class ElasticBlock(nn.Module, ABC):
     def static(self, config: int) -> nn.Module:
         """The plain block of one config with copied weights."""
 
+    def start_from(self, config: int) -> None:
+        """Before all configs are trained: let them start from the trained weights of one, the largest.
+
+        A family that shares channel prefixes sorts channels by importance here. The output of ``config`` itself
+        must not change. By default nothing is done.
+        """
+
     def run(self, x: Tensor, groups: Sequence[Group]) -> Tensor:
         """Run rows sorted by rank of config, each group with its own; groups are (config, rows) in order."""
         parts = [self(x[rows], config) for config, rows in groups]

@@ -63,6 +63,11 @@ class ElasticNorm(nn.Module):
         shift = torch.addcmul(self.bias, self.running_mean, scale, value=-1)
         return (scale, shift) if width == len(scale) else (scale[:width], shift[:width])
 
+    def take(self, order: Tensor) -> None:
+        """Put the channels into another order."""
+        for tensor in (self.weight, self.bias, self.running_mean, self.running_var):
+            tensor.data.copy_(tensor.detach()[order])
+
     def copy_to(self, norm: nn.BatchNorm2d) -> None:
         """Give a plain BatchNorm the prefix it needs."""
         width = norm.num_features
@@ -130,6 +135,29 @@ class ElasticConv(nn.Module):
             return lambda x: _pointwise(x, folded, shift)
         return lambda x: F.conv2d(x, folded, shift, *settings)
 
+    def start_from(self, kernel: int = 1, norm: str = SHARED) -> None:
+        """Give smaller kernels the centre of ``kernel``, and all other norms the values of ``norm``."""
+        with torch.no_grad():
+            for name, weight in self.weights.items():
+                cut = (kernel - int(name[1:])) // 2
+                if cut > 0:
+                    weight.copy_(self.weights[f"k{kernel}"][:, :, cut:-cut, cut:-cut])
+            for other in self.norms.values():
+                other.load_state_dict(self.norms[norm].state_dict())
+
+    def reorder(self, outputs: Tensor | None = None, inputs: Tensor | None = None) -> None:
+        """Put output channels (with their norms) or input channels into another order."""
+        for weight in self.weights.values():
+            weight.data.copy_(weight.detach()[outputs] if outputs is not None else weight.detach()[:, inputs])
+        if outputs is not None:
+            for norm in self.norms.values():
+                norm.take(outputs)  # type: ignore[operator]
+
+    def importance(self) -> Tensor:
+        """Sum of absolute weights per input channel: what leaving the channel out would cost, roughly."""
+        largest: Tensor = list(self.weights.values())[-1]
+        return largest.detach().abs().sum((0, 2, 3))
+
     def static(
         self, inputs: int, outputs: int, kernel: int = 1, norm: str = SHARED, activation: str = ""
     ) -> ConvNorm:
@@ -172,6 +200,13 @@ class ElasticSqueezeExcite(nn.Module):
         outer = F.linear(inner, full.excite.weight[:width, :reduced], full.excite.bias[:width])
         gate: Tensor = full.gate(outer)
         return gate[:, :, None, None]
+
+    def reorder(self, order: Tensor) -> None:
+        """Put the channels into another order; those beyond the widest squeezed config keep their place."""
+        full = self.full
+        full.reduce.weight.data.copy_(full.reduce.weight.detach()[:, order])
+        full.excite.weight.data.copy_(full.excite.weight.detach()[order])
+        full.excite.bias.data.copy_(full.excite.bias.detach()[order])
 
     def static(self, channels: int, reduced: int) -> SqueezeExcite:
         """The plain layer of one choice with copied weights."""

@@ -125,6 +125,31 @@ class ElasticMBConv(ElasticBlock):
                 out[i] = inner[i] * gate if torch.is_grad_enabled() else inner[i].mul_(gate)
         return out
 
+    def start_from(self, config: int) -> None:
+        """Sort the expanded channels by the weight the projection gives them; copy kernels and norms."""
+        choice = self.choices[config]
+        self.depthwise.start_from(choice.kernel, f"k{choice.kernel}")
+        self.project.start_from(norm=choice.norm)
+        order = self._importance_order(choice.width)
+        self.expand.reorder(outputs=order)
+        self.depthwise.reorder(outputs=order)
+        self.project.reorder(inputs=order)
+        if self.squeeze is not None and len(self.squeeze.full.excite.bias) == len(order):
+            self.squeeze.reorder(order)
+
+    def _importance_order(self, width: int) -> Tensor:
+        """Channels of the trained config by falling importance; channels beyond it stay where they are.
+
+        Where squeeze-excite is narrower than the widest config its channels stay among themselves, which one
+        order of all channels cannot promise; then nothing is sorted.
+        """
+        widest = len(self.project.importance())
+        squeezed = max((c.width for c in self.choices if c.reduced), default=widest)
+        order = torch.arange(widest, device=self.project.importance().device)
+        if squeezed == widest:
+            order[:width] = self.project.importance()[:width].argsort(descending=True, stable=True)
+        return order
+
     def static(self, config: int) -> nn.Module:
         """The plain MBConv block of one config."""
         choice = self.choices[config]

@@ -81,6 +81,17 @@ class Supernet(nn.Module):
         assert isinstance(found, ElasticBlock)
         return found
 
+    def start_from(self, architecture: Architecture) -> None:
+        """Let all configs of the blocks of ``architecture`` start from its trained weights (paper appendix).
+
+        Channels are sorted by importance, smaller kernels and private norms copied; what ``architecture``
+        itself computes does not change.
+        """
+        self.space.check(architecture)
+        for s, names in enumerate(architecture.stages):
+            for b, name in enumerate(names):
+                self.block(s, b).start_from(self.space.config_index(s, b, name))
+
     def _enter(self, images: Tensor) -> Tensor:
         """The stem, in the memory layout in which slices of rows and convolutions are fastest."""
         x: Tensor = self.stem(images.contiguous(memory_format=torch.channels_last))

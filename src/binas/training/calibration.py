@@ -27,7 +27,9 @@ class _Sums:
 
     def add(self, x: Tensor) -> None:
         width, count = x.shape[1], x.numel() / x.shape[1]
-        variance, mean = (part.double() for part in torch.var_mean(x.detach().float(), (0, 2, 3), correction=0))
+        variance, mean = (
+            part.double() for part in torch.var_mean(x.detach().float(), (0, 2, 3), correction=0)
+        )
         self.total[0, :width] += count
         self.total[1, :width] += count * mean
         self.total[2, :width] += count * (variance + mean.square())
@@ -36,7 +38,9 @@ class _Sums:
         count, total, squares = self.total
         seen = count > 1
         mean = total / count.clamp_min(1)
-        variance = (squares / count.clamp_min(1) - mean.square()).clamp_min(0) * count / (count - 1).clamp_min(1)
+        variance = (
+            (squares / count.clamp_min(1) - mean.square()).clamp_min(0) * count / (count - 1).clamp_min(1)
+        )
         assert norm.running_mean is not None
         assert norm.running_var is not None
         norm.running_mean.copy_(torch.where(seen, mean.to(norm.running_mean.dtype), norm.running_mean))

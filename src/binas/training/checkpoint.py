@@ -37,7 +37,9 @@ class Checkpoint:
     values: dict[str, Any]
 
 
-def save_checkpoint(folder: Path, name: str, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> None:
+def save_checkpoint(
+    folder: Path, name: str, tensors: Mapping[str, Tensor], values: Mapping[str, Any]
+) -> None:
     """Write a checkpoint under ``name``, replacing the one there at the very end."""
     data = save({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()})
     digest = hashlib.sha256(data).hexdigest()
@@ -53,6 +55,19 @@ def save_checkpoint(folder: Path, name: str, tensors: Mapping[str, Tensor], valu
 def has_checkpoint(folder: Path, name: str) -> bool:
     """Whether a finished checkpoint of that name is there."""
     return exists(folder / f"{name}.json")
+
+
+def remove_checkpoint(folder: Path, name: str) -> None:
+    """Delete a checkpoint, the JSON first, so that no half of it is taken for a whole."""
+    (folder / f"{name}.json").unlink(missing_ok=True)
+    for file in folder.glob(f"{name}-????????????.safetensors"):
+        file.unlink(missing_ok=True)
+
+
+def weights_digest(folder: Path, name: str = "weights") -> str:
+    """Short SHA-256 of the tensors of a checkpoint: what later steps depend on."""
+    header = read_json(folder / f"{name}.json")
+    return str(header.get("sha256"))[:16] if isinstance(header, dict) else ""
 
 
 def load_checkpoint(folder: Path, name: str) -> Checkpoint:
@@ -71,7 +86,9 @@ def _read_tensors(path: Path, digest: str) -> Tensors:
     try:
         data = path.read_bytes() if path.stat().st_size <= MAX_TENSOR_BYTES else b""
     except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}. It belongs to the JSON file beside it.") from error
+        raise FileError(
+            f"cannot read {path}: {error.strerror}. It belongs to the JSON file beside it."
+        ) from error
     if hashlib.sha256(data).hexdigest() != digest:
         raise CheckpointError(
             f"{path} is not the file that was written: its SHA-256 differs from the one in the JSON file beside it. "

@@ -1,4 +1,4 @@
-"""Settings of training: one typed object, two recipes (paper appendix "Experiments settings", and small data)."""
+"""Settings of training: one typed object, two recipes (paper appendix "Reproducibility", and one for small data)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,12 @@ class Phase(Settings):
     weight_decay: float = Field(1e-4, ge=0, description="on weights of two and more dimensions")
     label_smoothing: Share = Field(0.1, description="share of the target spread over all classes")
     clip: float | None = Field(None, gt=0, description="largest norm of the gradient; none = unlimited")
-    ema: float | None = Field(None, gt=0, lt=1, description="decay per step of the averaged weights; none = off")
-    augment: AugmentConfig = Field(AugmentConfig(), description="random changes of the training images")
+    ema: float | None = Field(
+        None, gt=0, lt=1, description="decay per step of the averaged weights; none = off"
+    )
+    augment: AugmentConfig | None = Field(
+        None, description="random changes of the training images; none = as their size suggests"
+    )
 
 
 class Distillation(Settings):
@@ -60,7 +64,9 @@ class FineTuning(Phase):
     """Training of one extracted network."""
 
     distillation: Distillation = Field(description="from the heaviest network")
-    from_scratch: bool = Field(False, description="fresh weights instead of those of the supernet, to compare")
+    from_scratch: bool = Field(
+        False, description="fresh weights instead of those of the supernet, to compare"
+    )
     recalibration: int = Field(gt=0, description="images that re-estimate BatchNorm before the first step")
 
 
@@ -70,7 +76,9 @@ class TrainingConfig(Settings):
     recipe: Recipe = Field("small", description="where values not given come from")
     seed: int = Field(0, ge=0, lt=2**31, description="of weights, order, augmentation and paths")
     device: Literal["auto", "cpu"] = Field("auto", description="auto = a GPU where there is one")
-    mixed_precision: Literal["no", "fp16", "bf16"] = Field("no", description="arithmetic of forward and backward")
+    mixed_precision: Literal["no", "fp16", "bf16"] = Field(
+        "no", description="arithmetic of forward and backward"
+    )
     heaviest: Phase
     supernet: MultiPath
     finetune: FineTuning
@@ -79,9 +87,12 @@ class TrainingConfig(Settings):
     @classmethod
     def from_recipe(cls, given: Mapping[str, Any] | None = None) -> TrainingConfig:
         """The recipe ``given`` names (``small`` when it names none), changed by the other values it gives."""
-        given = dict(given or {})
-        name = given.get("recipe", "small")
-        return cls.model_validate(_merged(RECIPES.get(str(name), {}), given))
+        return cls.model_validate(cls.with_defaults(given or {}))
+
+    @staticmethod
+    def with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+        """``given`` filled up with the values of its recipe, not yet checked."""
+        return _merged(RECIPES.get(str(given.get("recipe", "small")), {}), given)
 
 
 def _merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,7 +100,9 @@ def _merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]
     result = dict(base)
     for key, value in given.items():
         old = result.get(key)
-        result[key] = _merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        result[key] = (
+            _merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        )
     return result
 
 
@@ -100,15 +113,14 @@ _SMALL: dict[str, Any] = {
     "weight_decay": 0.02,
     "label_smoothing": 0.0,
     "warmup": 0.5,
-    "augment": {"flip": True},
 }
-# Paper, appendix "Experiments settings": SGD 0.1, cosine, Nesterov 0.9, weight decay 1e-4, label smoothing 0.1,
-# cutout, AutoAugment, mixed precision, EMA. Appendix "Overview": 250 + 100 epochs, batch 200 on 8 GPUs.
+# Paper, appendix "Reproducibility": SGD 0.1, cosine, Nesterov 0.9, weight decay 1e-4, label smoothing 0.1, cutout
+# and AutoAugment (our default for large images), mixed precision, EMA. Appendix "Overview": 250 + 100 epochs with a
+# batch of 200 on 8 GPUs, which we read as 200 on each.
 _PAPER: dict[str, Any] = {
     "batch_size": 1600,
     "learning_rate": 0.1,
     "ema": 0.9998,
-    "augment": {"resized_crop": [0.08, 1.0], "flip": True, "auto": "autoaugment", "cutout": 56},
 }
 RECIPES: dict[str, dict[str, Any]] = {
     "small": {

@@ -22,12 +22,19 @@ from binas.data.augment import Augmentation
 from binas.data.dataset import ImageData
 from binas.errors import CheckpointError, TrainingError
 from binas.training.averaging import Average
-from binas.training.checkpoint import Checkpoint, has_checkpoint, load_checkpoint, load_weights, save_checkpoint
+from binas.training.checkpoint import (
+    Checkpoint,
+    has_checkpoint,
+    load_checkpoint,
+    load_weights,
+    save_checkpoint,
+)
 from binas.training.config import Phase, TrainingConfig
 from binas.training.randomness import derived_seed
 from binas.training.reporting import Reporter
 
 Metrics = dict[str, float]
+PROGRESS, WEIGHTS, BEST = "progress", "weights", "best"  # names of checkpoints
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,8 @@ class Job:
     """One phase of training: what is trained, on what, how, and where its checkpoints live.
 
     ``identity`` names everything the result depends on; a checkpoint with another identity is refused.
-    ``measure`` gives the figures shown after each epoch, from the network in eval mode.
+    ``measure`` gives the figures shown after each epoch, from the network in eval mode; with ``select`` the
+    weights of the epoch in which that figure is highest are returned, else the last.
     """
 
     name: str
@@ -68,6 +76,7 @@ class Job:
     measure: Callable[[nn.Module], Metrics]
     accelerator: Accelerator
     reporter: Reporter = field(default_factory=Reporter)
+    select: str | None = None
 
 
 def make_accelerator(config: TrainingConfig) -> Accelerator:
@@ -79,15 +88,7 @@ def make_accelerator(config: TrainingConfig) -> Accelerator:
 
 
 def fit(job: Job) -> nn.Module:
-    """Train, continuing from the last checkpoint; returns the averaged network where averaging is on.
-
-    A finished phase is not trained again: its weights are read back.
-    """
-    if has_checkpoint(job.folder, "weights"):
-        found = load_checkpoint(job.folder, "weights")
-        check_identity(found, job.identity, job.folder)
-        load_weights(job.network, found.tensors, str(job.folder))
-        return job.network.to(job.accelerator.device)
+    """Train, continuing from the last checkpoint; returns the averaged network where averaging is on."""
     return _Training(job).run()
 
 
@@ -110,15 +111,16 @@ class _Training:
                 f"{job.name}: a batch of {phase.batch_size} images needs more than the {len(job.data.train)} training "
                 f"images there are. Set training.{job.name}.batch_size to at most that."
             )
-        self.augment = Augmentation(phase.augment, job.data.mean, job.data.std)
+        self.augment = Augmentation.of(job.data, phase.augment)
         self.network = job.network.to(job.accelerator.device)
         self.optimizer = make_optimizer(self.network, phase)
         self.average = Average(self.network, phase.ema) if phase.ema else None
         self.epoch = self.batch = 0
         self.loss = 0.0  # sum over the batches of this epoch
+        self.best = -math.inf
         self.saved = time.monotonic()
-        if has_checkpoint(job.folder, "progress"):
-            self._restore(load_checkpoint(job.folder, "progress"))
+        if has_checkpoint(job.folder, PROGRESS):
+            self._restore(load_checkpoint(job.folder, PROGRESS))
         self.model, self.stepper = job.accelerator.prepare(self.network, self.optimizer)
 
     def run(self) -> nn.Module:
@@ -131,6 +133,12 @@ class _Training:
                 self._one_batch(step)
             self._finish_epoch()
         job.reporter.finish()
+        network = self._result()
+        if job.select:
+            load_weights(network, load_checkpoint(job.folder, BEST).tensors, str(job.folder))
+        return network
+
+    def _result(self) -> nn.Module:
         return self.average.module if self.average else self.network
 
     def _position(self) -> int:
@@ -148,7 +156,13 @@ class _Training:
             changed = self.augment(batch.images[mine].to(job.accelerator.device), seed)
             labels = batch.labels[mine].to(job.accelerator.device)
             yield Step(
-                self.epoch, self.batch, changed.images, labels, batch.indices[mine], changed.other, changed.weight
+                self.epoch,
+                self.batch,
+                changed.images,
+                labels,
+                batch.indices[mine],
+                changed.other,
+                changed.weight,
             )
 
     def _one_batch(self, step: Step) -> None:
@@ -156,9 +170,7 @@ class _Training:
         job, phase = self.job, self.job.phase
         last = (self._position() + 1) % phase.accumulate == 0
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(
-                phase, self._position(), phase.epochs * self.batches, self.batches
-            )
+            group["lr"] = learning_rate(phase, self._position(), phase.epochs * self.batches, self.batches)
         with job.accelerator.autocast():
             loss = job.loss_of(self.model, step)
         value = float(loss.detach())
@@ -183,13 +195,16 @@ class _Training:
     def _finish_epoch(self) -> None:
         job, loss = self.job, self.loss / self.batches
         self.epoch, self.batch, self.loss = self.epoch + 1, 0, 0.0
-        network = self.average.module if self.average else self.network
+        network = self._result().eval()
         if job.accelerator.is_main_process:
-            network.eval()
-            with torch.inference_mode():
-                metrics = job.measure(network)
+            metrics = job.measure(network)
+            if job.select and metrics[job.select] > self.best:
+                self.best = metrics[job.select]
+                save_checkpoint(job.folder, BEST, network.state_dict(), {"epoch": self.epoch})
             rate = self.optimizer.param_groups[0]["lr"]
-            job.reporter.record(self.epoch, self._position(), {"loss": loss, "learning_rate": rate, **metrics})
+            job.reporter.record(
+                self.epoch, self._position(), {"loss": loss, "learning_rate": rate, **metrics}
+            )
         self._save()
         job.accelerator.wait_for_everyone()
 
@@ -210,10 +225,11 @@ class _Training:
             "epoch": self.epoch,
             "batch": self.batch,
             "loss": self.loss,
+            "best": self.best if job.select and self.epoch else None,
             "average_steps": self.average.steps if self.average else 0,
             "scaler": scaler.state_dict() if scaler is not None else None,
         }
-        save_checkpoint(job.folder, "progress", tensors, values)
+        save_checkpoint(job.folder, PROGRESS, tensors, values)
 
     def _restore(self, found: Checkpoint) -> None:
         job, parts = self.job, _by_prefix(found.tensors)
@@ -223,7 +239,9 @@ class _Training:
         for name, value in parts.get("optimizer", {}).items():
             index, key = name.split(".", 1)
             state.setdefault(int(index), {})[key] = value
-        self.optimizer.load_state_dict({"state": state, "param_groups": self.optimizer.state_dict()["param_groups"]})
+        self.optimizer.load_state_dict(
+            {"state": state, "param_groups": self.optimizer.state_dict()["param_groups"]}
+        )
         if self.average:
             self.average.load(parts.get("average", {}), int(found.values["average_steps"]))
         if found.values["scaler"] is not None and job.accelerator.scaler is not None:
@@ -231,6 +249,7 @@ class _Training:
         torch.set_rng_state(found.tensors["generator"])
         self.epoch, self.batch = int(found.values["epoch"]), int(found.values["batch"])
         self.loss = float(found.values["loss"])
+        self.best = -math.inf if found.values["best"] is None else float(found.values["best"])
 
 
 def make_optimizer(network: nn.Module, phase: Phase) -> torch.optim.Optimizer:
@@ -252,7 +271,9 @@ def check_identity(found: Checkpoint, wanted: dict[str, Any], folder: Path) -> N
     stored = stored if isinstance(stored, dict) else {}
     differing = [key for key in sorted({*stored, *wanted}) if stored.get(key) != wanted.get(key)]
     if differing:
-        shown = "; ".join(f"{key} was {stored.get(key)!r}, now {wanted.get(key)!r}"[:300] for key in differing[:3])
+        shown = "; ".join(
+            f"{key} was {stored.get(key)!r}, now {wanted.get(key)!r}"[:300] for key in differing[:3]
+        )
         raise CheckpointError(
             f"{folder} holds a checkpoint of other settings: {shown}. Give another --out, or delete that folder to "
             "train anew. Nothing was changed."

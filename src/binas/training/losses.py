@@ -7,7 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-def targets(labels: Tensor, classes: int, smoothing: float, other: Tensor | None = None, weight: float = 1.0) -> Tensor:
+def targets(
+    labels: Tensor, classes: int, smoothing: float, other: Tensor | None = None, weight: float = 1.0
+) -> Tensor:
     """Probabilities (n, classes): one-hot, mixed with those of image ``other[i]`` (mixup), then smoothed.
 
     weight * onehot(labels) + (1 - weight) * onehot(labels[other]), times (1 - smoothing), plus smoothing / classes.

@@ -1,0 +1,118 @@
+"""``binas train`` and ``binas evaluate``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from binas.cli.output import Json, examples, print_json, say, table
+
+
+class Part(StrEnum):
+    """Which images an accuracy is measured on."""
+
+    validation = "validation"
+    test = "test"
+
+
+class Weights(StrEnum):
+    """Which weights an architecture takes."""
+
+    supernet = "supernet"
+    heaviest = "heaviest"
+
+
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change one setting, e.g. training.heaviest.epochs=3."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the main application."""
+    app.command(
+        "train",
+        epilog=examples(
+            "binas train --out runs/first",
+            "binas train --config configs/demo.yaml --out runs/first --set training.seed=1",
+        ),
+    )(train)
+    app.command(
+        "evaluate",
+        epilog=examples(
+            "binas evaluate runs/first --arch lightest --recalibrate",
+            "binas evaluate runs/first --arch e4k5se_e2k3-e4k5se_e4k5se",
+        ),
+    )(evaluate)
+
+
+def train(
+    out: Annotated[Path, typer.Option("--out", help="Folder of the run; a run that is there is continued.")],
+    config: Annotated[Path | None, typer.Option("--config", help="YAML file; default: the demo.")] = None,
+    changes: Changes = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Train the heaviest network, then the supernet. Interrupt it at any time; the same command goes on."""
+    from binas.files import exists
+    from binas.pipeline.config import FILE, load_config
+    from binas.pipeline.run import create_run, open_run
+    from binas.supernet.memory import keep_memory
+    from binas.training.phases import supernet_metrics
+    from binas.training.reporting import RunReporter
+
+    keep_memory()
+    going_on = config is None and not changes and exists(out / FILE)
+    run = open_run(out) if going_on else create_run(out, load_config(config, changes or ()))
+    supernet = run.train(RunReporter(out, quiet=quiet or as_json))
+    metrics = supernet_metrics(supernet, run.data)
+    if as_json:
+        print_json({"run": str(out), "images": len(run.data.validation), "validation": metrics})
+        return
+    rows = [(name, f"{value:.2f} %") for name, value in metrics.items()]
+    table(("sub-network", f"accuracy on {len(run.data.validation)} validation images"), rows)
+    say(f"Supernet of {run.space.name} in {out}. Next: binas evaluate {out} --arch lightest --recalibrate")
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="Folder of a trained run.", metavar="RUN")],
+    arch: Annotated[list[str], typer.Option("--arch", help="Architecture, or 'heaviest' or 'lightest'.")],
+    recalibrate: Annotated[
+        bool, typer.Option("--recalibrate", help="Re-estimate BatchNorm on training images first.")
+    ] = False,
+    part: Annotated[Part, typer.Option("--images", help="Held-out images to measure on.")] = Part.validation,
+    weights: Annotated[Weights, typer.Option("--weights", help="Weights to take.")] = Weights.supernet,
+    as_json: Json = False,
+) -> None:
+    """Accuracy of architectures with the supernet's weights, each as a network of its own."""
+    from binas.pipeline.run import open_run
+    from binas.supernet.memory import keep_memory
+    from binas.training.evaluation import evaluate_architecture
+
+    keep_memory()
+    opened = open_run(Path(run))
+    space, named = opened.space, {"heaviest": True, "lightest": False}
+    chosen = [space.extreme(named[text]) if text in named else space.parse(text) for text in arch]
+    supernet = opened.supernet(weights.value)
+    images = opened.data.test if part is Part.test else opened.data.validation
+    count = opened.config.training.supernet.recalibration if recalibrate else 0
+    found = [evaluate_architecture(supernet, a, opened.data, images, count) for a in chosen]
+    if as_json:
+        entries = [
+            {"architecture": str(a), "accuracy": f.percent, "error": f.error}
+            for a, f in zip(chosen, found, strict=True)
+        ]
+        about = {
+            "images": part.value,
+            "count": len(images),
+            "recalibrated_on": count,
+            "weights": weights.value,
+        }
+        print_json({**about, "results": entries})
+        return
+    rows = [(str(a), f"{f.percent:.2f} ± {f.error:.2f} %") for a, f in zip(chosen, found, strict=True)]
+    how = f"BatchNorm re-estimated on {count} training images" if count else "BatchNorm of the supernet"
+    table(("architecture", f"accuracy on {len(images)} {part.value} images"), rows, title=how)

@@ -1,0 +1,25 @@
+"""Training: the heaviest network, the supernet, a network of its own. Needs torch."""
+
+from binas.training.calibration import recalibrate
+from binas.training.config import RECIPES, TrainingConfig
+from binas.training.evaluation import Accuracy, accuracy, evaluate_architecture, multipath_accuracy
+from binas.training.loop import make_accelerator
+from binas.training.phases import Bench, fine_tune, train_heaviest, train_supernet
+from binas.training.reporting import Reporter, RunReporter
+
+__all__ = [
+    "RECIPES",
+    "Accuracy",
+    "Bench",
+    "Reporter",
+    "RunReporter",
+    "TrainingConfig",
+    "accuracy",
+    "evaluate_architecture",
+    "fine_tune",
+    "make_accelerator",
+    "multipath_accuracy",
+    "recalibrate",
+    "train_heaviest",
+    "train_supernet",
+]

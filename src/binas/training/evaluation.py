@@ -1,0 +1,113 @@
+"""Accuracy of networks on held-out images, alone or as sub-networks of a supernet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from binas.data.augment import normalise
+from binas.data.dataset import ImageData
+from binas.data.images import Images
+from binas.space.architecture import Architecture
+from binas.supernet.extract import extract
+from binas.supernet.network import Supernet
+from binas.supernet.paths import sample_paths
+from binas.training.calibration import recalibrate, recalibrate_supernet
+from binas.training.randomness import generator
+
+EVAL_BATCH = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Share of ``images`` classified rightly, in percent, with its standard error sqrt(p (1 - p) / n)."""
+
+    percent: float
+    images: int
+
+    @property
+    def error(self) -> float:
+        """Standard error in points."""
+        share = self.percent / 100
+        return 100 * math.sqrt(share * (1 - share) / self.images)
+
+
+def normalised(
+    data: ImageData, images: Images, device: torch.device, size: int = EVAL_BATCH
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Batches (normalised images, labels) in order."""
+    for batch in images.batches(size):
+        yield normalise(batch.images.to(device), data.mean, data.std), batch.labels.to(device)
+
+
+def accuracy(
+    predict: Callable[[Tensor], Tensor], data: ImageData, images: Images, device: torch.device
+) -> Accuracy:
+    """Accuracy of a function from normalised images to logits on one set of images."""
+    right = total = 0
+    with torch.inference_mode():
+        for batch, labels in normalised(data, images, device):
+            right += int((predict(batch).argmax(1) == labels).sum())
+            total += len(labels)
+    return Accuracy(100 * right / total, total)
+
+
+def multipath_accuracy(supernet: Supernet, data: ImageData, images: Images, seed: int = 0) -> Accuracy:
+    """Mean accuracy of uniformly drawn architectures, each image on its own (E[Acc], paper section 3.2)."""
+    drawn = generator(seed, "multi-path accuracy")
+    return accuracy(
+        lambda batch: supernet(batch, sample_paths(supernet.space, len(batch), drawn)),
+        data,
+        images,
+        device_of(supernet),
+    )
+
+
+def evaluate_architecture(
+    supernet: Supernet,
+    architecture: Architecture,
+    data: ImageData,
+    images: Images,
+    recalibration: int = 0,
+    seed: int = 0,
+) -> Accuracy:
+    """Accuracy of one architecture with the supernet's weights, as a network of its own.
+
+    With ``recalibration`` > 0 its BatchNorm statistics are first re-estimated on that many training images.
+    """
+    network = extract(supernet, architecture).eval()
+    if recalibration:
+        recalibrate(network, calibration_batches(data, recalibration, device_of(supernet), seed))
+    return accuracy(network, data, images, device_of(supernet))
+
+
+def calibration_batches(
+    data: ImageData, count: int, device: torch.device, seed: int = 0, size: int = 256
+) -> Iterator[Tensor]:
+    """About ``count`` normalised training images (at least one batch), in an order that depends on the seed."""
+    for number, batch in enumerate(data.train.batches(min(size, count), seed=seed)):
+        if number * min(size, count) >= count:
+            return
+        yield normalise(batch.images.to(device), data.mean, data.std)
+
+
+def calibrate_multipath(supernet: Supernet, data: ImageData, count: int, seed: int = 0) -> None:
+    """Re-estimate the supernet's own norms on uniformly drawn paths of ``count`` training images."""
+    drawn = generator(seed, "recalibration")
+    batches = calibration_batches(data, count, device_of(supernet), seed)
+    recalibrate_supernet(
+        supernet,
+        (
+            lambda batch=batch: supernet(batch, sample_paths(supernet.space, len(batch), drawn))  # type: ignore[misc]
+            for batch in batches
+        ),
+    )
+
+
+def device_of(network: nn.Module) -> torch.device:
+    """Where a network's weights are."""
+    return next(network.parameters()).device

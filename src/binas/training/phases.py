@@ -1,0 +1,240 @@
+"""The three phases (paper appendix "Overview"): the heaviest network, the supernet, a network of its own.
+
+Each function builds one :class:`Job` (what is a step's loss, what is shown after an epoch), lets the loop run it,
+and keeps the weights. A phase that is finished is read back instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from binas.data.dataset import ImageData
+from binas.space.architecture import Architecture
+from binas.space.space import SearchSpace
+from binas.supernet.extract import extract
+from binas.supernet.network import Supernet
+from binas.supernet.paths import sample_paths
+from binas.supernet.static import StaticNetwork
+from binas.training.calibration import recalibrate
+from binas.training.checkpoint import (
+    has_checkpoint,
+    load_checkpoint,
+    load_weights,
+    remove_checkpoint,
+    save_checkpoint,
+    weights_digest,
+)
+from binas.training.config import Phase, TrainingConfig
+from binas.training.evaluation import (
+    accuracy,
+    calibrate_multipath,
+    calibration_batches,
+    device_of,
+    multipath_accuracy,
+)
+from binas.training.loop import PROGRESS, WEIGHTS, Job, LossOf, Metrics, Step, check_identity, fit
+from binas.training.losses import distillation_loss, soft_cross_entropy, targets
+from binas.training.randomness import derived_seed, generator
+from binas.training.reporting import Reporter
+from binas.training.teacher import Teacher
+
+Network = TypeVar("Network", bound=nn.Module)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where training happens: data, settings, a folder for checkpoints, device and reports."""
+
+    data: ImageData
+    config: TrainingConfig
+    folder: Path
+    accelerator: Accelerator
+    reporter: Reporter = field(default_factory=Reporter)
+
+
+def fresh_supernet(space: SearchSpace, seed: int) -> Supernet:
+    """A supernet with random weights that depend on the seed only."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derived_seed(seed, "weights"))
+        return Supernet(space)
+
+
+def train_heaviest(space: SearchSpace, bench: Bench) -> Supernet:
+    """Phase 1: w_h, the largest architecture. It is trained in place, so that the supernet starts from it."""
+    bench.data.check(space)
+    phase, supernet, largest = (
+        bench.config.heaviest,
+        fresh_supernet(space, bench.config.seed),
+        space.extreme(),
+    )
+
+    def loss_of(model: nn.Module, step: Step) -> Tensor:
+        return _label_loss(model(step.images, largest), step, phase, space)
+
+    def measure(network: nn.Module) -> Metrics:
+        found = accuracy(lambda x: network(x, largest), bench.data, bench.data.validation, device_of(network))
+        return {"heaviest": found.percent}
+
+    job = _job(bench, "heaviest", supernet, loss_of, measure, phase, {"space": space.fingerprint})
+    return _finished(job, supernet)
+
+
+def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
+    """Phase 2: w*, from w_h: every image on a uniform path, taught by w_h.
+
+    First the channels of every block are sorted by importance, so that narrower configs keep the best ones, and
+    smaller kernels and private norms start from those of w_h; at the end BatchNorm is re-estimated.
+    """
+    space, phase = heaviest.space, bench.config.supernet
+    supernet = fresh_supernet(space, bench.config.seed).to(device_of(heaviest))
+    supernet.load_state_dict(heaviest.state_dict())
+    supernet.start_from(space.extreme())
+    teacher = Teacher(extract(heaviest, space.extreme()), bench.data, phase.distillation)
+
+    def loss_of(model: nn.Module, step: Step) -> Tensor:
+        rank = bench.accelerator.process_index
+        drawn = generator(bench.config.seed, "paths", step.epoch, step.batch, rank)
+        logits = model(step.images, sample_paths(space, len(step.labels), drawn, phase.groups))
+        return _taught_loss(logits, step, phase, space, teacher)
+
+    job = _job(
+        bench,
+        "supernet",
+        supernet,
+        loss_of,
+        lambda network: supernet_metrics(network, bench.data),
+        phase,
+        {"space": space.fingerprint, "heaviest": weights_digest(bench.folder / "heaviest")},
+    )
+    return _finished(
+        job,
+        supernet,
+        lambda done: calibrate_multipath(done, bench.data, phase.recalibration, bench.config.seed),
+    )
+
+
+def fine_tune(
+    supernet: Supernet, heaviest: Supernet, architecture: Architecture, bench: Bench
+) -> StaticNetwork:
+    """Phase 3: one architecture as a network of its own, from the weights of w*, taught by w_h.
+
+    ``bench.folder`` is that of this architecture. The epoch with the best validation accuracy is kept.
+    """
+    space, phase = supernet.space, bench.config.finetune
+    network = extract(supernet, architecture)
+    if phase.from_scratch:
+        network = extract(fresh_supernet(space, bench.config.seed), architecture)
+    else:
+        recalibrate(network, calibration_batches(bench.data, phase.recalibration, device_of(supernet)))
+    teacher = Teacher(extract(heaviest, space.extreme()), bench.data, phase.distillation)
+
+    def loss_of(model: nn.Module, step: Step) -> Tensor:
+        return _taught_loss(model(step.images), step, phase, space, teacher)
+
+    def measure(tuned: nn.Module) -> Metrics:
+        return {"accuracy": accuracy(tuned, bench.data, bench.data.validation, device_of(tuned)).percent}
+
+    job = _job(
+        bench,
+        "finetune",
+        network,
+        loss_of,
+        measure,
+        phase,
+        {"space": space.fingerprint, "architecture": str(architecture)},
+        select="accuracy",
+    )
+    return _finished(job, network)
+
+
+def supernet_metrics(network: nn.Module, data: ImageData) -> Metrics:
+    """Validation accuracy in percent of the heaviest, the lightest and uniformly drawn sub-networks."""
+    assert isinstance(network, Supernet)
+    found = {}
+    for name, largest in (("heaviest", True), ("lightest", False)):
+        chosen = network.space.extreme(largest)
+        found[name] = accuracy(lambda x, a=chosen: network(x, a), data, data.validation, device_of(network))  # type: ignore[misc]
+    found["random"] = multipath_accuracy(network, data, data.validation)
+    return {name: value.percent for name, value in found.items()}
+
+
+def _label_loss(logits: Tensor, step: Step, phase: Phase, space: SearchSpace) -> Tensor:
+    assert space.classes is not None
+    wanted = targets(step.labels, space.classes, phase.label_smoothing, step.other, step.weight)
+    return soft_cross_entropy(logits, wanted)
+
+
+def _taught_loss(logits: Tensor, step: Step, phase: Phase, space: SearchSpace, teacher: Teacher) -> Tensor:
+    """(1 - share) * cross entropy + share * distillation."""
+    share, temperature = teacher.settings.share, teacher.settings.temperature
+    loss = _label_loss(logits, step, phase, space)
+    if not share:
+        return loss
+    return (1 - share) * loss + share * distillation_loss(logits, teacher(step), temperature)
+
+
+def _job(
+    bench: Bench,
+    name: str,
+    network: nn.Module,
+    loss_of: LossOf,
+    measure: Callable[[nn.Module], Metrics],
+    phase: Phase,
+    origin: Mapping[str, str],
+    select: str | None = None,
+) -> Job:
+    settings = flattened(phase.model_dump(mode="json"))
+    identity = {
+        **origin,
+        "data": bench.data.fingerprint(),
+        "seed": bench.config.seed,
+        "mixed_precision": bench.config.mixed_precision,
+        **settings,
+    }
+    return Job(
+        name,
+        network,
+        loss_of,
+        phase,
+        bench.data,
+        bench.config,
+        bench.folder / name,
+        identity,
+        measure,
+        bench.accelerator,
+        bench.reporter,
+        select,
+    )
+
+
+def flattened(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as one level of dotted names."""
+    result: dict[str, Any] = {}
+    for key, value in data.items():
+        nested = isinstance(value, Mapping)
+        result |= flattened(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
+    return result
+
+
+def _finished(job: Job, kept: Network, finish: Callable[[Network], None] | None = None) -> Network:
+    """Weights of a finished phase, read back or trained now; ``finish`` is the last thing done to them."""
+    if not has_checkpoint(job.folder, WEIGHTS):
+        network = cast(Network, fit(job))
+        if finish:
+            finish(network)
+        if job.accelerator.is_main_process:
+            save_checkpoint(job.folder, WEIGHTS, network.state_dict(), {"identity": job.identity})
+            remove_checkpoint(job.folder, PROGRESS)
+        job.accelerator.wait_for_everyone()
+        return network.eval()
+    found = load_checkpoint(job.folder, WEIGHTS)
+    check_identity(found, job.identity, job.folder)
+    load_weights(kept, found.tensors, str(job.folder))
+    return kept.to(job.accelerator.device).eval()

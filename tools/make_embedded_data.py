@@ -65,6 +65,7 @@ def sample(source: Path) -> dict[str, bytes]:
 
 
 def main() -> None:
+    """Read the arguments and write the folder."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--source", type=Path, required=True, help="folder with the four idx.gz files")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")

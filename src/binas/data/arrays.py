@@ -12,13 +12,14 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from binas.data.dataset import ImageData, channel_statistics
+from binas.data.dataset import ImageData
+from binas.data.dividing import Division, Parts, divide
 from binas.data.images import ArrayImages
-from binas.data.splitting import check_classes, stratified_sample, stratified_split
 from binas.errors import DataError
 
 MAX_BYTES = 8 * 2**30
 KEYS = ("images", "labels", "test_images", "test_labels", "classes")
+_USUAL = Division()
 
 
 def from_arrays(
@@ -29,52 +30,23 @@ def from_arrays(
     test_labels: ArrayLike | None = None,
     classes: Sequence[str] | None = None,
     name: str = "arrays",
-    validation_share: float = 0.2,
-    test_share: float = 0.2,
-    seed: int = 0,
-    limit: int | None = None,
+    how: Division = _USUAL,
 ) -> ImageData:
     """A dataset from arrays: ``images`` (n, h, w), (n, h, w, c) or (n, c, h, w) with 1 or 3 channels.
 
     Bytes are taken as they are; other numbers must be 0..255 (whole) or 0..1 (floating point). ``labels``
-    are 0..K-1. Without test arrays, ``test_share`` of every class is split off for testing; then
-    ``validation_share`` of every class of the rest for validation.
+    are 0..K-1. Without test arrays, a share of every class is split off for testing; then a share of every
+    class of the rest for validation.
     """
     if (test_images is None) != (test_labels is None):
         raise DataError("test_images and test_labels belong together: give both or neither.")
     names = _class_names(classes, labels)
     pool = array_images(images, labels, names)
     test = None if test_images is None else array_images(test_images, test_labels, names)
-    return divided(name, pool, test, validation_share, test_share, seed, limit)
+    return divide(name, Parts(pool, test=test), how)
 
 
-def divided(
-    name: str,
-    pool: ArrayImages,
-    test: ArrayImages | None,
-    validation_share: float,
-    test_share: float,
-    seed: int,
-    limit: int | None,
-) -> ImageData:
-    """Training and validation images from ``pool``, test images from ``test`` or else from ``pool`` too.
-
-    With ``limit``, at most about that many images of the pool, and of the test set, are used.
-    """
-    check_classes(pool.labels, pool.classes, 2 if test else 3, name)
-    if test is None:
-        rest, apart = stratified_split(pool.labels, test_share, seed)
-        pool, test = pool.take(rest), pool.take(apart)
-    if limit is not None:
-        pool = pool.take(stratified_sample(pool.labels, limit, seed))
-        test = test.take(stratified_sample(test.labels, limit, seed))
-        check_classes(pool.labels, pool.classes, 2, f"{name} with the limit {limit}")
-    rest, apart = stratified_split(pool.labels, validation_share, seed)
-    train = pool.take(rest)
-    return ImageData(name, train, pool.take(apart), test, *channel_statistics(train.images))
-
-
-def read_npz(path: Path) -> dict[str, NDArray[Any]]:
+def read_npz(path: Path) -> dict[str, Any]:
     """The arrays of an ``.npz`` file: images and labels, and perhaps test_images, test_labels, classes."""
     try:
         with zipfile.ZipFile(path) as file:

@@ -6,17 +6,12 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-import torch
-from torch import Tensor
-
 from binas.data.images import Images
+from binas.data.statistics import PerChannel, channel_statistics
 from binas.errors import DataError, several
 
 if TYPE_CHECKING:
     from binas.space import SearchSpace
-
-PerChannel = tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -37,6 +32,12 @@ class ImageData:
                     f"{self.name}: training images are {_described(self.train)}, but validation or test "
                     f"images are {_described(part)}. All parts need the same classes, channels and size."
                 )
+
+    @classmethod
+    def of(cls, name: str, train: Images, validation: Images, test: Images) -> ImageData:
+        """The dataset of three sets, with the statistics of the training images."""
+        mean, std = channel_statistics(train)
+        return cls(name, train, validation, test, mean, std)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -63,40 +64,15 @@ class ImageData:
         problems = []
         if space.channels not in (None, self.channels):
             problems.append(f"the space takes {space.channels} channels, the images have {self.channels}")
-        if space.resolution is not None and self.size != (space.resolution, space.resolution):
+        side = space.resolution
+        if side is not None and self.size != (side, side):
             height, width = self.size
-            problems.append(
-                f"the space takes {space.resolution} x {space.resolution} pixels, the images have {height} x {width}"
-            )
+            problems.append(f"the space takes {side} x {side} pixels, the images have {height} x {width}")
         if space.classes not in (None, len(self.classes)):
             problems.append(f"the space has {space.classes} classes, the images have {len(self.classes)}")
         if problems:
-            advice = "Set channels, resolution and classes of the space (or channels and size of the data)."
+            advice = "Change channels, resolution and classes of the space, or channels and size of the data."
             raise DataError(several(f"{self.name} does not fit the space {space.name!r}", problems, advice))
-
-
-def channel_statistics(images: Tensor) -> tuple[PerChannel, PerChannel]:
-    """Mean and standard deviation per channel of (n, c, h, w) uint8 images, scaled to 0..1.
-
-    Exact: from counts of the 256 values, so memory does not grow. A constant channel has the std 1.
-    """
-    return statistics_of_counts(value_counts(images))
-
-
-def value_counts(images: Tensor) -> Tensor:
-    """How often each of the 256 values occurs per channel, (c, 256) int64."""
-    channels = images.shape[1]
-    return torch.stack([torch.bincount(images[:, c].flatten(), minlength=256) for c in range(channels)])
-
-
-def statistics_of_counts(counts: Tensor) -> tuple[PerChannel, PerChannel]:
-    """Mean and standard deviation per channel from (c, 256) counts."""
-    share = counts.double() / counts.sum(1, keepdim=True)
-    values = torch.from_numpy(np.arange(256) / 255)
-    mean = share @ values
-    variance = (share * (values - mean[:, None]) ** 2).sum(1)
-    std = torch.where(variance > 0, variance.sqrt(), torch.ones_like(variance))
-    return tuple(mean.tolist()), tuple(std.tolist())
 
 
 def _described(part: Images) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import torch
 
-from binas.data.arrays import divided
 from binas.data.dataset import ImageData
+from binas.data.dividing import Division, Parts, divide
 from binas.data.idx import idx_bytes, read_idx
 from binas.data.images import ArrayImages
 from binas.errors import DataError
@@ -31,29 +31,26 @@ DEBIAN = Path("/usr/share/datasets/fashion-mnist")  # where the Debian package d
 IMAGES = "{part}-images-idx3-ubyte"
 LABELS = "{part}-labels-idx1-ubyte"
 PARTS = ("train", "t10k")
+_USUAL = Division()
 
 
-def embedded(
-    validation_share: float = 0.2, seed: int = 0, limit: int | None = None, folder: Path = EMBEDDED
-) -> ImageData:
+def embedded(how: Division = _USUAL, folder: Path = EMBEDDED) -> ImageData:
     """20,000 images of Fashion-MNIST that come with binas: 16,000 to train and validate, 4,000 to test.
 
     Made by ``tools/make_embedded_data.py``; licence (MIT) beside the files. Checked against their hashes.
     """
     written = read_json(folder / "sample.json")["sha256"]
-    parts = [_part(folder, part, (".xz",), written) for part in PARTS]
-    return divided("embedded Fashion-MNIST sample", *parts, validation_share, 0.0, seed, limit)
+    pool, test = (_part(folder, part, (".xz",), written) for part in PARTS)
+    return divide("embedded Fashion-MNIST sample", Parts(pool, test=test), how)
 
 
-def fashion_mnist(
-    folder: Path | None = None, validation_share: float = 0.2, seed: int = 0, limit: int | None = None
-) -> ImageData:
+def fashion_mnist(folder: Path | None = None, how: Division = _USUAL) -> ImageData:
     """All of Fashion-MNIST from a folder with its four idx files, plain or ``.gz``; t10k is the test set.
 
     Without a folder, the place of Debian's package ``dataset-fashion-mnist`` is tried.
     """
-    parts = [_part(folder or DEBIAN, part, ("", ".gz"), {}) for part in PARTS]
-    return divided("Fashion-MNIST", *parts, validation_share, 0.0, seed, limit)
+    pool, test = (_part(folder or DEBIAN, part, ("", ".gz"), {}) for part in PARTS)
+    return divide("Fashion-MNIST", Parts(pool, test=test), how)
 
 
 def _part(folder: Path, part: str, suffixes: tuple[str, ...], hashes: dict[str, str]) -> ArrayImages:

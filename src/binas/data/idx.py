@@ -7,14 +7,12 @@ big-endian 32-bit number. Never more is decompressed than the header announces, 
 from __future__ import annotations
 
 import gzip
-import io
 import lzma
 import math
 import struct
 import zlib
-from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +22,11 @@ from binas.errors import DataError
 MAX_BYTES = 2**31
 UNSIGNED_BYTE = 8
 
-_OPEN: dict[str, Callable[[Path], IO[bytes]]] = {
-    ".gz": lambda path: gzip.open(path, "rb"),
-    ".xz": lambda path: lzma.open(path, "rb"),
-}
-
 
 def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
     """The array of an idx file of unsigned bytes with that many dimensions; ``.gz`` and ``.xz`` are unpacked."""
     try:
-        with _OPEN.get(path.suffix, _open_plain)(path) as file:
+        with _opened(path) as file:
             shape = _shape(file.read(4 + 4 * dimensions), dimensions, path)
             wanted = math.prod(shape)
             data = file.read(wanted + 1)
@@ -54,8 +47,10 @@ def idx_bytes(array: NDArray[np.uint8]) -> bytes:
     return header + array.tobytes()
 
 
-def _open_plain(path: Path) -> IO[bytes]:
-    return io.BufferedReader(io.FileIO(path))
+def _opened(path: Path) -> IO[bytes]:
+    if path.suffix == ".gz":
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    return lzma.open(path, "rb") if path.suffix == ".xz" else path.open("rb")
 
 
 def _shape(header: bytes, dimensions: int, path: Path) -> tuple[int, ...]:

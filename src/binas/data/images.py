@@ -10,9 +10,12 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from binas.errors import DataError
+
+Indices = Sequence[int] | NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,19 @@ class Images(Protocol):
         ...
 
 
+class IndexedImages(Images, Protocol):
+    """A set whose labels are known and from which any images can be taken."""
+
+    @property
+    def labels(self) -> Tensor:
+        """The label of each image, (n,) int64."""
+        ...
+
+    def take(self, indices: Indices) -> IndexedImages:
+        """A set of the images at ``indices``, in that order."""
+        ...
+
+
 class ArrayImages:
     """Images held in memory: ``images`` (n, c, h, w) uint8 and ``labels`` (n,) int64.
 
@@ -117,9 +133,9 @@ class ArrayImages:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def take(self, indices: Sequence[int] | np.ndarray | Tensor) -> ArrayImages:
+    def take(self, indices: Indices) -> ArrayImages:
         """A set of the images at ``indices``, in that order (a copy)."""
-        rows = torch.as_tensor(np.asarray(indices), dtype=torch.int64)
+        rows = torch.from_numpy(np.asarray(indices, dtype=np.int64))
         return ArrayImages(self.images[rows], self.labels[rows], self.classes)
 
     def batches(

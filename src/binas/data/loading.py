@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from binas.data.arrays import from_arrays, read_npz
 from binas.data.config import DataConfig
 from binas.data.dataset import ImageData
+from binas.data.dividing import Division, Parts, divide
 from binas.data.fashion_mnist import embedded, fashion_mnist
+from binas.data.folder import Names, image_folder
+from binas.data.huggingface import dataset_parts
+from binas.data.stream_images import streamed
 
 
 def load_data(source: DataConfig) -> ImageData:
-    """The dataset that ``source`` describes, checked: every file is known to be readable."""
-    return _LOADERS[source.kind](source)
+    """The dataset that ``source`` describes; what cannot be read or used is reported here, before training."""
+    how = Division(source.validation_share, source.test_share, source.seed, source.limit)
+    if source.kind == "embedded":
+        return embedded(how)
+    if source.kind == "fashion-mnist":
+        return fashion_mnist(source.path, how)
+    if source.kind == "arrays":
+        assert source.path is not None  # the model requires it
+        return from_arrays(**read_npz(source.path), name=source.title, how=how)
+    if source.streaming:
+        return streamed(source, how)
+    parts = dataset_parts(source) if source.kind == "huggingface" else _folder(source)
+    return divide(source.title, parts, how, source.cache, source.check_images)
 
 
-def _embedded(source: DataConfig) -> ImageData:
-    return embedded(source.validation_share, source.seed, source.limit)
-
-
-def _fashion_mnist(source: DataConfig) -> ImageData:
-    return fashion_mnist(source.path, source.validation_share, source.seed, source.limit)
-
-
-def _arrays(source: DataConfig) -> ImageData:
-    assert source.path is not None  # the model requires it
-    return from_arrays(
-        **read_npz(source.path),
-        name=source.path.name,
-        validation_share=source.validation_share,
-        test_share=source.test_share,
-        seed=source.seed,
-        limit=source.limit,
-    )
-
-
-_LOADERS: dict[str, Callable[[DataConfig], ImageData]] = {
-    "embedded": _embedded,
-    "fashion-mnist": _fashion_mnist,
-    "arrays": _arrays,
-}
+def _folder(source: DataConfig) -> Parts:
+    assert source.path is not None  # the model requires both
+    assert source.size is not None
+    names = Names(source.train, source.validation, source.test)
+    return image_folder(source.path, names, (source.size, source.size), source.channels, source.workers)

@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from binas.errors import DataError, several
 
-Indices = NDArray[np.int64]
+Rows = NDArray[np.int64]
 
 
-def stratified_split(labels: ArrayLike, share: float, seed: int) -> tuple[Indices, Indices]:
-    """Indices of two parts that share no image: (the rest, about ``share`` of every class).
+def stratified_split(labels: ArrayLike, share: float, seed: int) -> tuple[Rows, Rows]:
+    """Rows of two parts that share no image: (the rest, about ``share`` of every class).
 
     Of a class with n images, round(share * n) go to the second part, but at least one and never all; so a
-    class needs two images. The paper keeps 20 % of the training set for validation (section 4.1). Both
+    class needs two images. The paper keeps 20 % of the training set for validation (appendix C). Both
     parts are sorted; which images they hold depends only on labels, share and seed.
     """
     if not 0 < share < 1:
@@ -38,7 +38,7 @@ def stratified_split(labels: ArrayLike, share: float, seed: int) -> tuple[Indice
     return np.setdiff1d(np.arange(len(rows)), chosen, assume_unique=True), chosen
 
 
-def stratified_sample(labels: ArrayLike, count: int, seed: int) -> Indices:
+def stratified_sample(labels: ArrayLike, count: int, seed: int) -> Rows:
     """Sorted indices of about ``count`` images with the classes in proportion, at least one of each."""
     rows = np.asarray(labels)
     if count >= len(rows):
@@ -59,10 +59,10 @@ def check_classes(labels: ArrayLike, classes: Sequence[str], least: int, where: 
         raise DataError(several(f"{where}: every class needs at least {least} images, but", few, advice))
 
 
-def _by_class(labels: NDArray[Any]) -> list[tuple[int, Indices]]:
+def _by_class(labels: NDArray[Any]) -> list[tuple[int, Rows]]:
     return [(int(number), np.flatnonzero(labels == number)) for number in np.unique(labels)]
 
 
-def _drawn(rows: Indices, count: int, seed: int, number: int) -> Indices:
+def _drawn(rows: Rows, count: int, seed: int, number: int) -> Rows:
     """``count`` of ``rows``; each class has its own stream, so that one class never moves another."""
     return np.random.default_rng([seed, number]).permutation(rows)[:count]

@@ -1,0 +1,180 @@
+"""Images that are decoded when they are needed, by a pool of threads, or once and then kept in memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO, Protocol, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from binas.data.decoding import UnreadableError, decode, measure
+from binas.data.images import ArrayImages, Batch, Images, IndexedImages, Indices, batch_rows, checked_labels
+from binas.errors import DataError, several
+
+CACHED_BYTES = 2**30
+AHEAD = 3  # batches being decoded while one is used
+_GLANCE = (
+    8,
+    8,
+)  # a size to decode to when only readability matters: JPEG is then decoded eight times smaller
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Source(Protocol):
+    """A numbered collection of encoded images: files of a folder, or rows of a table."""
+
+    def opened(self, row: int) -> Path | BinaryIO:
+        """The encoded image of a row, as a path or a stream of bytes."""
+        ...
+
+    def name(self, row: int) -> str:
+        """What to call the image in an error message."""
+        ...
+
+    def identity(self, rows: Sequence[int]) -> str:
+        """A hash that changes when these images do; it need not read them."""
+        ...
+
+
+class FileImages:
+    """Encoded images decoded on demand to ``size`` (h, w) by ``workers`` threads, a few batches ahead.
+
+    Memory: about ``AHEAD`` + 1 batches. Pillow decodes without holding Python's lock, so threads add up.
+    """
+
+    indexed = True
+
+    def __init__(
+        self,
+        source: Source,
+        labels: Tensor,
+        classes: Sequence[str],
+        size: tuple[int, int],
+        channels: int,
+        workers: int = 4,
+        rows: Indices | None = None,
+    ) -> None:
+        self.source = source
+        self.rows = np.arange(len(labels)) if rows is None else np.asarray(rows, dtype=np.int64)
+        self.labels = checked_labels(labels, len(self.rows), len(classes))
+        self.classes = tuple(classes)
+        self.size = size
+        self.channels = channels
+        self.workers = workers
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Short hash of the source's names and sizes, the labels, the classes and the shape."""
+        described = repr((self.classes, self.size, self.channels, self.source.identity(self.rows.tolist())))
+        return hashlib.sha256(described.encode() + self.labels.numpy().tobytes()).hexdigest()[:16]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, indices: Indices) -> FileImages:
+        """A set of the images at ``indices``, in that order; nothing is read."""
+        chosen = np.asarray(indices, dtype=np.int64)
+        labels = self.labels[torch.from_numpy(chosen)]
+        return FileImages(
+            self.source, labels, self.classes, self.size, self.channels, self.workers, self.rows[chosen]
+        )
+
+    def batches(
+        self, size: int, *, seed: int | None = None, epoch: int = 0, start: int = 0, drop_last: bool = False
+    ) -> Iterator[Batch]:
+        """One pass in batches of ``size`` images; see :class:`binas.data.images.Images`."""
+        plan = batch_rows(len(self), size, seed=seed, epoch=epoch, start=start, drop_last=drop_last)
+        for group, images in worked_ahead((rows.tolist() for rows in plan), self.decoded, self.workers):
+            indices = torch.tensor(group)
+            yield Batch(torch.stack(images), self.labels[indices], indices)
+
+    def decoded(self, index: int) -> Tensor:
+        """The image at ``index`` as bytes (c, h, w)."""
+        row = int(self.rows[index])
+        try:
+            return decode(self.source.opened(row), self.size, self.channels)
+        except UnreadableError as error:
+            raise DataError(f"cannot read the image {self.source.name(row)}: {error}.") from error
+
+    def cached(self) -> tuple[ArrayImages | None, list[str]]:
+        """All images decoded into memory, or None and what is wrong with the unreadable ones."""
+        pixels = torch.empty((len(self), self.channels, *self.size), dtype=torch.uint8)
+
+        def keep(index: int) -> None:
+            pixels[index] = decode(self.source.opened(int(self.rows[index])), self.size, self.channels)
+
+        problems = self._problems(keep)
+        return (None if problems else ArrayImages(pixels, self.labels, self.classes)), problems
+
+    def unreadable(self, decoding: bool = True) -> list[str]:
+        """What is wrong with each image that cannot be read, found by decoding or by its header only."""
+
+        def look(index: int) -> None:
+            opened = self.source.opened(int(self.rows[index]))
+            if decoding:
+                decode(opened, _GLANCE, self.channels)
+            else:
+                measure(opened)
+
+        return self._problems(look)
+
+    def _problems(self, visit: Callable[[int], None]) -> list[str]:
+        def visited(index: int) -> str | None:
+            try:
+                visit(index)
+            except UnreadableError as error:
+                return f"{self.source.name(int(self.rows[index]))}: {error}"
+            return None
+
+        with ThreadPoolExecutor(self.workers) as pool:
+            return [problem for problem in pool.map(visited, range(len(self))) if problem]
+
+
+def prepared(parts: Sequence[IndexedImages], cache: bool | None, check: bool) -> list[Images]:
+    """The parts, with those in files decoded into memory or checked; all unreadable images in one error.
+
+    ``cache`` True decodes into memory, False leaves images in files, None decides by size (``CACHED_BYTES``
+    for all parts). Images left in files are decoded once if ``check``, else only their headers are read.
+    """
+    in_files = [part for part in parts if isinstance(part, FileImages)]
+    needed = sum(len(part) * part.channels * part.size[0] * part.size[1] for part in in_files)
+    keep = needed <= CACHED_BYTES if cache is None else cache
+    ready: list[Images] = []
+    problems: list[str] = []
+    for part in parts:
+        kept: Images | None = part
+        if isinstance(part, FileImages):
+            kept, found = part.cached() if keep else (part, part.unreadable(check))
+            problems += found
+        ready += [kept] if kept is not None else []
+    if problems:
+        advice = "Repair or remove them; nothing was trained."
+        raise DataError(several(f"{len(problems)} images cannot be read", problems, advice))
+    return ready
+
+
+def worked_ahead(
+    groups: Iterable[Sequence[Item]], work: Callable[[Item], Result], workers: int
+) -> Iterator[tuple[Sequence[Item], list[Result]]]:
+    """Each group with the results of its items, in order, while threads work on a few groups ahead."""
+    pool = ThreadPoolExecutor(workers)
+    waiting: deque[tuple[Sequence[Item], list[Future[Result]]]] = deque()
+    try:
+        for group in groups:
+            waiting.append((group, [pool.submit(work, item) for item in group]))
+            if len(waiting) > AHEAD:
+                first, futures = waiting.popleft()
+                yield first, [future.result() for future in futures]
+        for first, futures in waiting:
+            yield first, [future.result() for future in futures]
+    finally:  # also when the reader stops early: do not decode what nobody waits for
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,173 @@
+"""Images through Hugging Face ``datasets``: the hub, local folders, Parquet files.
+
+Only data is read: ``datasets`` runs no code of a dataset, and images are decoded by
+:mod:`binas.data.decoding` with its guards, not by the dataset's own features.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from binas.data.config import DataConfig
+from binas.data.decoding import UnreadableError
+from binas.data.dividing import Parts
+from binas.data.file_images import FileImages
+from binas.data.folder import Names
+from binas.errors import DataError
+
+MAX_ENCODED_BYTES = 2**28
+
+
+def library() -> Any:
+    """The module ``datasets``, or an error that says how to install it."""
+    try:
+        return importlib.import_module("datasets")
+    except ImportError as error:
+        raise DataError(
+            "data of the kind huggingface needs the package datasets: pip install 'binas[huggingface]'."
+        ) from error
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a dataset, as a source of encoded images."""
+
+    dataset: Any
+    column: str
+    title: str
+
+    def opened(self, row: int) -> BinaryIO:
+        """The encoded image of a row."""
+        return encoded(self.dataset[row][self.column])
+
+    def name(self, row: int) -> str:
+        """Dataset and row, for messages."""
+        return f"{row} of {self.title}"
+
+    def identity(self, rows: Sequence[int]) -> str:
+        """Hash of the rows taken and the size of the whole table in bytes."""
+        return hashlib.sha256(repr((self.dataset.data.nbytes, list(rows))).encode()).hexdigest()
+
+
+def dataset_parts(source: DataConfig) -> Parts:
+    """The splits of a dataset as sets of images, not yet decoded."""
+    splits = load_splits(source)
+    names = Names(source.train, source.validation, source.test).chosen(list(splits), source.title)
+    classes = class_names(splits[names["train"]], source)
+    return Parts(**{kind: _labelled(splits[name], name, source, classes) for kind, name in names.items()})
+
+
+def load_splits(source: DataConfig) -> dict[str, Any]:
+    """All splits of a dataset by name, reduced to images (encoded) and labels."""
+    datasets = library()
+    try:
+        found = _load(datasets, source)
+    except Exception as error:  # the library raises anything, from ConnectionError to errors of pyarrow
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise DataError(f"cannot load the dataset {source.name or source.path}: {reason}") from error
+    return {str(name): _reduced(datasets, split, str(name), source) for name, split in found.items()}
+
+
+def _load(datasets: Any, source: DataConfig) -> dict[str, Any]:
+    if source.path is None:
+        loaded = datasets.load_dataset(source.name, source.subset, streaming=source.streaming)
+    elif source.path.is_file():
+        files = {source.train: str(source.path)}
+        loaded = datasets.load_dataset("parquet", data_files=files, streaming=source.streaming)
+    elif (source.path / "dataset_dict.json").exists():  # written by save_to_disk
+        saved = datasets.load_from_disk(str(source.path))
+        loaded = {k: v.to_iterable_dataset() if source.streaming else v for k, v in saved.items()}
+    else:
+        loaded = datasets.load_dataset(str(source.path.resolve()), source.subset, streaming=source.streaming)
+    return dict(loaded)
+
+
+def _reduced(datasets: Any, split: Any, name: str, source: DataConfig) -> Any:
+    """The split with the image column undecoded and the label column, and no other."""
+    columns = [source.image_column, source.label_column]
+    present = split.column_names or columns  # a stream may not know its columns
+    missing = [column for column in columns if column not in present]
+    if missing:
+        raise DataError(
+            f"the split {name!r} of {source.title} has no column {missing[0]!r}; it has {', '.join(present)}. "
+            "Set image_column and label_column."
+        )
+    try:
+        return split.select_columns(columns).cast_column(source.image_column, datasets.Image(decode=False))
+    except Exception as error:  # as above
+        held = (split.features or {}).get(source.image_column)
+        raise DataError(
+            f"the column {source.image_column!r} of {source.title} holds {held}, not images."
+        ) from error
+
+
+def class_names(split: Any, source: DataConfig) -> tuple[str, ...]:
+    """Names of the classes: as configured, as the dataset names them, or from the labels that occur."""
+    if source.class_names is not None:
+        return source.class_names
+    feature = (split.features or {}).get(source.label_column)
+    named = getattr(feature, "names", None)
+    if named:
+        return tuple(named)
+    if source.streaming:
+        raise DataError(f"{source.title} does not name its classes; list them in class_names to stream it.")
+    values = _column(split, source.label_column)
+    if values.dtype.kind in "iu":
+        return tuple(str(number) for number in range(int(values.max(initial=0)) + 1))
+    return tuple(sorted({str(value) for value in values}))
+
+
+def label_number(value: Any, classes: dict[str, int]) -> int:
+    """A label as a number: numbers stay, names are looked up, anything else is -1."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return int(value)
+    return classes.get(value, -1) if isinstance(value, str) else -1
+
+
+def encoded(value: Any) -> BinaryIO:
+    """The bytes of an undecoded image: inside the row, in a file beside it, or on the hub."""
+    if not isinstance(value, dict) or not (value.get("bytes") or value.get("path")):
+        raise UnreadableError("the row holds no image")
+    return io.BytesIO(value["bytes"] or _fetched(value["path"]))
+
+
+def _fetched(path: str) -> bytes:
+    place = path.split("::")[-1]
+    if "://" in place and not place.startswith("hf://"):
+        raise UnreadableError(f"{path[:200]} is an address, not a file; only files and the hub are read")
+    fsspec = importlib.import_module("fsspec")  # datasets needs it, so it is there
+    try:
+        with fsspec.open(path if "://" in path else str(Path(path).resolve()), "rb") as file:
+            data: bytes = file.read(MAX_ENCODED_BYTES + 1)
+    except Exception as error:  # each file system has its own
+        raise UnreadableError(str(error)) from error
+    if len(data) > MAX_ENCODED_BYTES:
+        raise UnreadableError(f"more than {MAX_ENCODED_BYTES} bytes")
+    return data
+
+
+def _labelled(split: Any, name: str, source: DataConfig, classes: tuple[str, ...]) -> FileImages:
+    assert source.size is not None  # the model requires it
+    lookup = {text: number for number, text in enumerate(classes)}
+    labels = [label_number(value, lookup) for value in _column(split, source.label_column).tolist()]
+    rows = Rows(split, source.image_column, f"the split {name!r} of {source.title}")
+    size = (source.size, source.size)
+    try:
+        numbers = torch.tensor(labels, dtype=torch.int64)
+        return FileImages(rows, numbers, classes, size, source.channels, source.workers)
+    except DataError as error:
+        raise DataError(f"the split {name!r} of {source.title}: {error}") from error
+
+
+def _column(split: Any, column: str) -> NDArray[Any]:
+    return np.asarray(split.with_format("numpy", columns=[column])[:][column])

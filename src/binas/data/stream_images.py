@@ -1,0 +1,152 @@
+"""Images read along from a Hugging Face stream: nothing is downloaded first, nothing kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from binas.data.config import DataConfig
+from binas.data.dataset import ImageData
+from binas.data.decoding import UnreadableError, decode
+from binas.data.dividing import Division
+from binas.data.file_images import worked_ahead
+from binas.data.folder import Names
+from binas.data.huggingface import class_names, encoded, label_number, load_splits
+from binas.data.images import Batch, checked_labels
+from binas.errors import DataError
+
+Row = tuple[int, dict[str, Any]]
+
+
+class StreamImages:
+    """One pass after another over a stream; shuffled within a buffer (and by files where the split allows).
+
+    An index is a position in the pass, not an image. Resuming reads again what was consumed, without
+    decoding it. Memory: the buffer's encoded images and a few decoded batches.
+    """
+
+    indexed = False
+
+    def __init__(
+        self, stream: Any, length: int, classes: Sequence[str], source: DataConfig, title: str
+    ) -> None:
+        assert source.size is not None  # the model requires it
+        self.stream = stream
+        self.length = length
+        self.classes = tuple(classes)
+        self.size = (source.size, source.size)
+        self.channels: int = source.channels
+        self.source = source
+        self.title = title
+        self._numbers = {text: number for number, text in enumerate(self.classes)}
+
+    @property
+    def fingerprint(self) -> str:
+        """Short hash of the stream's name, part, length, classes and shape: not of its content."""
+        described = repr((self.title, self.length, self.classes, self.size, self.channels))
+        return hashlib.sha256(described.encode()).hexdigest()[:16]
+
+    def __len__(self) -> int:
+        return self.length
+
+    def batches(
+        self, size: int, *, seed: int | None = None, epoch: int = 0, start: int = 0, drop_last: bool = False
+    ) -> Iterator[Batch]:
+        """One pass in batches of ``size`` images; see :class:`binas.data.images.Images`."""
+        stream = self.stream
+        if seed is not None:
+            mixed = int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
+            stream = stream.shuffle(seed=mixed, buffer_size=self.source.shuffle_buffer)
+        rows = enumerate(stream.skip(start * size), start * size)
+        for group, images in worked_ahead(_groups(rows, size, drop_last), self._decoded, self.source.workers):
+            labels = [label_number(row[self.source.label_column], self._numbers) for _, row in group]
+            indices = torch.tensor([position for position, _ in group])
+            yield Batch(torch.stack(images), self._checked(labels), indices)
+
+    def _decoded(self, numbered: Row) -> Tensor:
+        position, row = numbered
+        try:
+            return decode(encoded(row[self.source.image_column]), self.size, self.channels)
+        except UnreadableError as error:
+            raise DataError(f"cannot read image {position} of {self.title}: {error}.") from error
+
+    def _checked(self, labels: list[int]) -> Tensor:
+        try:
+            return checked_labels(torch.tensor(labels), len(labels), len(self.classes))
+        except DataError as error:
+            raise DataError(f"{self.title}: {error}") from error
+
+
+def streamed(source: DataConfig, how: Division) -> ImageData:
+    """The dataset of a stream: its own splits, or parts of the training split by position.
+
+    Labels are not known before reading, so parts by position are drawn without regard to class. They keep
+    the order of the files, so that a position always means the same image.
+    """
+    splits = load_splits(source)
+    names = Names(source.train, source.validation, source.test).chosen(list(splits), source.title)
+    classes = class_names(splits[names["train"]], source)
+    streams = {kind: splits[name] for kind, name in names.items()}
+    lengths = {
+        kind: _length(streams[kind], name, source.length if kind == "train" else None, source)
+        for kind, name in names.items()
+    }
+    if how.limit is not None:
+        lengths = {kind: min(length, how.limit) for kind, length in lengths.items()}
+        streams = {kind: stream.take(lengths[kind]) for kind, stream in streams.items()}
+    _divide_by_position(streams, lengths, how)
+    train, validation, test = (
+        StreamImages(streams[kind], lengths[kind], classes, source, f"{source.title}, {kind}")
+        for kind in ("train", "validation", "test")
+    )
+    return ImageData.of(source.title, train, validation, test)
+
+
+def _divide_by_position(streams: dict[str, Any], lengths: dict[str, int], how: Division) -> None:
+    """Add the parts that are missing to ``streams`` and ``lengths``, taken from the training stream."""
+    test = 0.0 if "test" in streams else how.test_share
+    validation = 0.0 if "validation" in streams else how.validation_share * (1 - test)
+    if not test + validation:
+        return
+    whole, length = streams["train"], lengths["train"]
+    draw = np.random.default_rng([how.seed]).random(length)
+    number = np.digitize(draw, [test, test + validation])
+    for value, kind in enumerate(("test", "validation", "train")):
+        if kind in streams and kind != "train":
+            continue
+        mask = number == value
+        if not mask.any():
+            raise DataError(f"the stream's {length} images are too few to split off a part for {kind}.")
+        # take() keeps shuffle() from changing the order of the files, on which positions depend.
+        streams[kind] = whole.take(length).filter(_Chosen(mask), with_indices=True, input_columns=[])
+        lengths[kind] = int(mask.sum())
+
+
+class _Chosen:
+    """Whether the image at a position belongs to a part."""
+
+    def __init__(self, mask: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+        self.mask = mask
+
+    def __call__(self, position: int) -> bool:
+        return bool(self.mask[position])
+
+
+def _length(stream: Any, split: str, declared: int | None, source: DataConfig) -> int:
+    """Images of a split: as declared, as its metadata says, or counted by reading the labels once."""
+    told = (stream.info.splits or {}).get(split)
+    length = declared or (told.num_examples if told is not None else 0)
+    return int(length or sum(1 for _ in stream.select_columns([source.label_column])))
+
+
+def _groups(rows: Iterable[Row], size: int, drop_last: bool) -> Iterator[list[Row]]:
+    iterator = iter(rows)
+    while group := list(islice(iterator, size)):
+        if len(group) == size or not drop_last:
+            yield group

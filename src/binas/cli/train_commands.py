@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -68,6 +69,8 @@ def train(
     going_on = config is None and not changes and exists(out / FILE)
     run = open_run(out) if going_on else create_run(out, load_config(config, changes or ()))
     supernet = run.train(RunReporter(out, quiet=quiet or as_json))
+    if int(os.environ.get("RANK", "0")) > 0:  # one of several processes speaks
+        return
     metrics = supernet_metrics(supernet, run.data)
     if as_json:
         print_json({"run": str(out), "images": len(run.data.validation), "validation": metrics})

@@ -48,7 +48,9 @@ class Run:
     def train(self, reporter: Reporter | None = None) -> Supernet:
         """Phases 1 and 2: the heaviest network, then the supernet; what is finished is not done again."""
         config = self.config.training
-        bench = Bench(self.data, config, self.folder, make_accelerator(config), reporter or Reporter())
+        accelerator = make_accelerator(config)
+        heard = reporter if reporter and accelerator.is_main_process else Reporter()
+        bench = Bench(self.data, config, self.folder, accelerator, heard)
         return train_supernet(train_heaviest(self.space, bench), bench)
 
     def supernet(self, phase: str = "supernet") -> Supernet:

@@ -92,7 +92,7 @@ def fit(job: Job) -> nn.Module:
     return _Training(job).run()
 
 
-def learning_rate(phase: Phase, step: int, steps: int, steps_per_epoch: int) -> float:
+def learning_rate(phase: Phase, step: int, steps: int, steps_per_epoch: float) -> float:
     """Linear from 0 during the warm-up, then peak * (1 + cos(pi * t)) / 2 for t from 0 to 1."""
     warm = round(phase.warmup * steps_per_epoch)
     if step < warm:
@@ -169,8 +169,7 @@ class _Training:
         """Forward, backward and, once enough batches are added up, a step of the optimizer."""
         job, phase = self.job, self.job.phase
         last = (self._position() + 1) % phase.accumulate == 0
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(phase, self._position(), phase.epochs * self.batches, self.batches)
+        self._set_rate()
         with job.accelerator.autocast():
             loss = job.loss_of(self.model, step)
         value = float(loss.detach())
@@ -191,6 +190,14 @@ class _Training:
         job.reporter.advance(self._position(), loss=value)
         if last and time.monotonic() - self.saved >= job.config.checkpoint_seconds:
             self._save()
+
+    def _set_rate(self) -> None:
+        """The learning rate of the optimizer step this batch belongs to."""
+        phase = self.job.phase
+        steps = [count // phase.accumulate for count in (self._position(), phase.epochs * self.batches)]
+        rate = learning_rate(phase, *steps, self.batches / phase.accumulate)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
 
     def _finish_epoch(self) -> None:
         job, loss = self.job, self.loss / self.batches

@@ -233,8 +233,7 @@ def _finished(job: Job, kept: Network, finish: Callable[[Network], None] | None 
             save_checkpoint(job.folder, WEIGHTS, network.state_dict(), {"identity": job.identity})
             remove_checkpoint(job.folder, PROGRESS)
         job.accelerator.wait_for_everyone()
-        return network.eval()
-    found = load_checkpoint(job.folder, WEIGHTS)
+    found = load_checkpoint(job.folder, WEIGHTS)  # so that all processes go on with the same
     check_identity(found, job.identity, job.folder)
     load_weights(kept, found.tensors, str(job.folder))
     return kept.to(job.accelerator.device).eval()

@@ -1,0 +1,174 @@
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from small_data import bar_data, bench, quick
+from small_networks import BOTTLENECK, MBCONV
+from torch import nn
+
+from binas.errors import CheckpointError, TrainingError
+from binas.training import Reporter, RunReporter, make_accelerator, train_heaviest, train_supernet
+from binas.training.averaging import Average
+from binas.training.config import Phase
+from binas.training.loop import Job, fit, learning_rate
+from binas.training.losses import soft_cross_entropy, targets
+from binas.training.reporting import read_metrics
+
+
+class Killed(Exception):
+    pass
+
+
+class KillAfter(RunReporter):
+    """Reports as usual, then ends the process, so to say, after some steps."""
+
+    def __init__(self, folder, steps):
+        super().__init__(folder, quiet=True)
+        self.left = steps
+
+    def advance(self, done, **values):
+        super().advance(done, **values)
+        self.left -= 1
+        if self.left < 0:
+            raise Killed
+
+
+def both_phases(folder, config, reporter=None):
+    where = bench(folder, config, reporter or RunReporter(folder, quiet=True))
+    return train_supernet(train_heaviest(MBCONV, where), where)
+
+
+def same(one: nn.Module, two: nn.Module) -> bool:
+    other = two.state_dict()
+    return all(torch.equal(value, other[name]) for name, value in one.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "ema"), [("sgd", 0.99), ("adamw", None)], ids=["sgd with average", "adamw"]
+)
+def test_resumed_equals_uninterrupted_bit_for_bit(tmp_path, optimizer, ema):
+    phase = {"optimizer": optimizer, "ema": ema, "augment": {"crop": 1, "flip": True, "mixup": 0.2}}
+    config = quick(heaviest=phase, supernet=phase, checkpoint_seconds=0.0)
+    whole = both_phases(tmp_path / "whole", config)
+    steps = (3, 5, 1, 7, 2, 100)
+    killed = 0
+    for left in steps:  # dies in the middle of both phases and just after an epoch's end
+        try:
+            resumed = both_phases(tmp_path / "parts", config, KillAfter(tmp_path / "parts", left))
+        except Killed:
+            torch.manual_seed(left)  # a new process starts with another state
+            killed += 1
+    assert killed == len(steps) - 1
+    assert same(whole, resumed)
+    assert read_metrics(tmp_path / "whole") == read_metrics(tmp_path / "parts")
+    assert both_phases(tmp_path / "parts", config, KillAfter(tmp_path / "parts", 0)) is not None  # all read back
+
+
+def test_without_interruption_two_runs_are_equal_and_seeds_matter(tmp_path):
+    one = train_heaviest(MBCONV, bench(tmp_path / "1"))
+    two = train_heaviest(MBCONV, bench(tmp_path / "2"))
+    other = train_heaviest(MBCONV, bench(tmp_path / "3", quick(seed=1)))
+    assert same(one, two)
+    assert not same(one, other)
+
+
+def test_other_settings_and_other_spaces_do_not_continue_a_run(tmp_path):
+    train_heaviest(MBCONV, bench(tmp_path))
+    with pytest.raises(CheckpointError, match=r"batch_size was 32, now 16"):
+        train_heaviest(MBCONV, bench(tmp_path, quick(heaviest={"batch_size": 16})))
+    with pytest.raises(CheckpointError, match=r"space was"):
+        train_heaviest(BOTTLENECK, bench(tmp_path))
+
+
+def test_learning_rate_warms_up_then_falls_as_a_cosine():
+    phase = Phase(epochs=10, batch_size=1, learning_rate=2.0, warmup=1.0)
+    rates = [learning_rate(phase, step, 100, 10) for step in range(100)]
+    assert rates[:10] == pytest.approx([2 * (i + 1) / 11 for i in range(10)])
+    assert rates[10] == 2.0
+    assert rates[55] == pytest.approx(1.0)
+    assert rates[99] < 0.01
+    assert all(a > b for a, b in zip(rates[10:], rates[11:], strict=False))
+
+
+def linear_job(folder, **phase):
+    """A linear network: without BatchNorm two half batches are a whole one."""
+    torch.manual_seed(0)
+    config = quick(heaviest={"augment": {}, "learning_rate": 0.01, "optimizer": "sgd", **phase})
+    network = nn.Sequential(nn.Flatten(), nn.Linear(3 * 12 * 12, 5))
+
+    def loss_of(model, step):
+        return soft_cross_entropy(model(step.images), targets(step.labels, 5, 0.0))
+
+    return Job(
+        "heaviest",
+        network,
+        loss_of,
+        config.heaviest,
+        bar_data(),
+        config,
+        folder,
+        {},
+        lambda network: {},
+        make_accelerator(config),
+    )
+
+
+def test_accumulated_batches_make_the_step_of_one_large_batch(tmp_path):
+    large = fit(linear_job(tmp_path / "1", batch_size=80, epochs=2))
+    small = fit(linear_job(tmp_path / "2", batch_size=40, accumulate=2, epochs=2))
+    assert torch.allclose(large[1].weight, small[1].weight, atol=1e-6)
+
+
+def test_clipping_bounds_the_step(tmp_path):
+    before = linear_job(tmp_path / "0").network[1].weight.detach().clone()
+    free = fit(linear_job(tmp_path / "1", epochs=1, momentum=0.0, weight_decay=0))
+    tight = fit(linear_job(tmp_path / "2", epochs=1, momentum=0.0, weight_decay=0, clip=1e-3))
+    moved = [(network[1].weight - before).norm() for network in (free, tight)]
+    assert moved[1] < 6 * 1e-3 * 0.01 * 1.01
+    assert moved[0] > 100 * moved[1]
+
+
+def test_a_loss_that_is_no_number_stops_with_advice(tmp_path):
+    job = linear_job(tmp_path)
+    broken = replace(job, loss_of=lambda model, step: job.loss_of(model, step) * math.nan)
+    with pytest.raises(TrainingError, match=r"learning_rate"):
+        fit(broken)
+
+
+def test_a_batch_larger_than_the_data_is_refused(tmp_path):
+    with pytest.raises(TrainingError, match=r"batch_size"):
+        fit(linear_job(tmp_path, batch_size=10_000))
+
+
+def test_the_best_epoch_is_returned_when_asked(tmp_path):
+    job = linear_job(tmp_path, epochs=3)
+    seen = []
+
+    def measure(network):
+        seen.append(network[1].weight.detach().clone())
+        return {"score": [1.0, 5.0, 2.0][len(seen) - 1]}
+
+    best = fit(replace(job, measure=measure, select="score"))
+    assert torch.equal(best[1].weight, seen[1])
+
+
+def test_the_average_follows_slowly():
+    network = nn.Linear(2, 1)
+    average = Average(network, 0.5)
+    start = network.weight.detach().clone()
+    with torch.no_grad():
+        network.weight.add_(1.0)
+    average.update(network)  # first decay is min(0.5, 1 / 10)
+    assert torch.allclose(average.module.weight, start + 0.9)
+    average.steps = 1000
+    average.update(network)
+    assert torch.allclose(average.module.weight, start + 0.95)
+
+
+def test_reporters_base_is_silent(tmp_path, capsys):
+    reporter = Reporter()
+    reporter.start("x", 1, 0)
+    reporter.record(1, 1, {"loss": 1.0})
+    reporter.finish()
+    assert capsys.readouterr() == ("", "")

@@ -1,0 +1,105 @@
+"""Real training, short: small networks on bars, and the demo space on the embedded images."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import spearmanr
+from small_data import bar_data, bars, bench, quick
+from small_networks import BOTTLENECK, MBCONV
+
+from binas.data import embedded
+from binas.resources.analytic import architecture_work
+from binas.space import load_space, save_space
+from binas.space.sampling import sample_many
+from binas.training import (
+    Bench,
+    TrainingConfig,
+    accuracy,
+    evaluate_architecture,
+    fine_tune,
+    make_accelerator,
+    multipath_accuracy,
+    train_heaviest,
+    train_supernet,
+)
+from binas.training.teacher import Teacher
+
+CPU = torch.device("cpu")
+LONGER = {"epochs": 8, "learning_rate": 0.02}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Heaviest network and supernet of both families."""
+    found = {}
+    for space in (MBCONV, BOTTLENECK):
+        where = bench(tmp_path_factory.mktemp(space.name), quick(heaviest=LONGER, supernet=LONGER))
+        heaviest = train_heaviest(space, where)
+        found[space.name] = heaviest, train_supernet(heaviest, where), where
+    return found
+
+
+@pytest.mark.parametrize("space", [MBCONV, BOTTLENECK], ids=lambda space: space.name)
+def test_both_families_learn(trained, space):
+    heaviest, supernet, where = trained[space.name]
+    data = where.data
+    alone = accuracy(lambda x: heaviest(x, space.extreme()), data, data.test, CPU)
+    assert alone.percent > 60  # chance is 20
+    assert multipath_accuracy(supernet, data, data.test).percent > 50
+    lightest = evaluate_architecture(supernet, space.extreme(False), data, data.test, recalibration=128)
+    assert lightest.percent > 40
+
+
+def test_fine_tuning_starts_from_the_supernet_and_keeps_the_best_epoch(trained, tmp_path):
+    heaviest, supernet, where = trained["small"]
+    data, lightest = where.data, MBCONV.extreme(False)
+    tuned = fine_tune(supernet, heaviest, lightest, bench(tmp_path / "a", quick(finetune={"epochs": 4})))
+    before = evaluate_architecture(supernet, lightest, data, data.validation, recalibration=128)
+    after = accuracy(tuned, data, data.validation, CPU)
+    assert after.percent >= before.percent - 5
+    again = fine_tune(supernet, heaviest, lightest, bench(tmp_path / "a", quick(finetune={"epochs": 4})))
+    assert accuracy(again, data, data.validation, CPU) == after
+    scratch = quick(finetune={"epochs": 1, "from_scratch": True})
+    fresh = fine_tune(supernet, heaviest, lightest, bench(tmp_path / "b", scratch))
+    assert not torch.equal(fresh.head.classifier.weight, tuned.head.classifier.weight)
+
+
+def test_cached_teacher_equals_the_network_on_plain_images(trained):
+    heaviest, _, where = trained["small"]
+    data, network = where.data, None
+    from binas.data.augment import normalise
+    from binas.supernet import extract
+    from binas.training.config import Distillation
+    from binas.training.loop import Step
+
+    network = extract(heaviest, MBCONV.extreme())
+    batch = next(data.train.batches(16, seed=3))
+    images = normalise(batch.images, data.mean, data.std)
+    step = Step(0, 0, images, batch.labels, batch.indices, None, 1.0)
+    cached, online = (Teacher(network, data, Distillation(share=0.5, cache=how)) for how in ("yes", "no"))
+    assert cached.cached is not None
+    assert online.cached is None
+    assert torch.allclose(cached(step), online(step), atol=1e-4)
+    assert Teacher(network, data, Distillation(share=0.0)).cached is None
+
+
+def test_half_a_minute_on_the_embedded_images(tmp_path):
+    """Accuracy well above chance (10), and larger sub-networks are better ones."""
+    space, data = load_space("demo"), embedded(limit=3000)
+    short = {"batch_size": 64, "learning_rate": 0.004}
+    config = TrainingConfig.from_recipe(
+        {"device": "cpu", "heaviest": {**short, "epochs": 3}, "supernet": {**short, "epochs": 3}}
+    )
+    where = Bench(data, config, tmp_path, make_accelerator(config))
+    supernet = train_supernet(train_heaviest(space, where), where)
+    assert multipath_accuracy(supernet, data, data.test).percent > 50
+    chosen = [space.extreme(), space.extreme(False), *sample_many(space, 6, 0)]
+    macs = [architecture_work(space, a).macs for a in chosen]
+    found = [evaluate_architecture(supernet, a, data, data.test, recalibration=512).percent for a in chosen]
+    assert spearmanr(macs, found).statistic > 0.3
+    assert found[0] > found[1]

@@ -1,0 +1,59 @@
+"""Mixed precision and several processes, each in a process of its own (accelerate keeps global state)."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_data import bars
+from small_networks import MBCONV
+
+from binas.space import save_space
+from binas.training.checkpoint import load_checkpoint
+
+
+def config(folder: Path) -> Path:
+    save_space(MBCONV, folder / "small.yaml")
+    np.savez(folder / "bars.npz", **bars(200))
+    phase = {"epochs": 1, "batch_size": 32, "learning_rate": 0.01}
+    multi = {**phase, "distillation": {"share": 0.5}, "recalibration": 64}
+    training = {"device": "cpu", "heaviest": phase, "supernet": {**multi, "groups": 2}}
+    data = {"kind": "arrays", "path": "bars.npz"}
+    path = folder / "config.yaml"
+    path.write_text(json.dumps({"space": "small.yaml", "data": data, "training": training}))
+    return path
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, env=environment, check=False, timeout=200
+    )
+
+
+def test_mixed_precision_trains(tmp_path):
+    made = config(tmp_path)
+    out = tmp_path / "run"
+    done = run(
+        *("-m", "binas.cli.main", "train", "--config", str(made), "--out", str(out), "--json"),
+        *("--set", "training.mixed_precision=bf16"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert 0 <= json.loads(done.stdout)["validation"]["heaviest"] <= 100
+    weights = load_checkpoint(out / "heaviest", "weights").tensors
+    assert all(value.dtype.is_floating_point is False or value.itemsize == 4 for value in weights.values())
+
+
+def test_two_processes_train_one_network(tmp_path):
+    made = config(tmp_path)
+    out = tmp_path / "run"
+    done = run(
+        *("-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m", "binas.cli.main"),
+        *("train", "--config", str(made), "--out", str(out), "--quiet"),
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (out / "supernet" / "weights.json").exists()
+    assert done.stdout.count("Supernet of small") == 1

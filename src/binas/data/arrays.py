@@ -14,12 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from binas.data.dataset import ImageData
 from binas.data.dividing import Division, Parts, divide
-from binas.data.images import ArrayImages
+from binas.data.images import ArrayImages, numbered_classes
 from binas.errors import DataError
 
 MAX_BYTES = 8 * 2**30
 KEYS = ("images", "labels", "test_images", "test_labels", "classes")
 _USUAL = Division()
+_DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
 
 
 def from_arrays(
@@ -28,7 +29,7 @@ def from_arrays(
     *,
     test_images: ArrayLike | None = None,
     test_labels: ArrayLike | None = None,
-    classes: Sequence[str] | None = None,
+    classes: ArrayLike | None = None,
     name: str = "arrays",
     how: Division = _USUAL,
 ) -> ImageData:
@@ -55,7 +56,7 @@ def read_npz(path: Path) -> dict[str, Any]:
             raise DataError(f"{path} unpacks to {unpacked} bytes; at most {MAX_BYTES} are read.")
         with np.load(path, allow_pickle=False) as arrays:
             found = {key: arrays[key] for key in KEYS if key in arrays}
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error, MemoryError) as error:
+    except _DAMAGE as error:
         raise DataError(
             f"cannot read {path} as .npz: {error}. Write it with numpy.savez_compressed."
         ) from error
@@ -68,21 +69,29 @@ def read_npz(path: Path) -> dict[str, Any]:
 def array_images(images: ArrayLike, labels: ArrayLike | None, classes: Sequence[str]) -> ArrayImages:
     """Images in memory from arrays in any of the layouts of :func:`from_arrays`."""
     pixels = _as_bytes(_channels_first(np.asarray(images)))
-    numbers = np.asarray(labels)
-    if numbers.dtype.kind not in "iu":
-        raise DataError(f"labels are of the type {numbers.dtype}; give whole numbers from 0.")
-    return ArrayImages(torch.from_numpy(pixels), torch.from_numpy(numbers.astype(np.int64)), classes)
+    numbers = torch.from_numpy(_numbers(labels).astype(np.int64))
+    return ArrayImages(torch.from_numpy(pixels), numbers, classes)
 
 
-def _class_names(classes: Sequence[str] | None, labels: ArrayLike) -> tuple[str, ...]:
-    if classes is not None:
-        return tuple(str(name) for name in classes)
-    numbers = np.asarray(labels)
-    if numbers.dtype.kind not in "iu" or not numbers.size:
+def _class_names(classes: ArrayLike | None, labels: ArrayLike) -> tuple[str, ...]:
+    if classes is None:
+        return numbered_classes(_numbers(labels))
+    names = np.asarray(classes)
+    if names.ndim != 1 or names.dtype.kind not in "US":
         raise DataError(
-            f"labels are {numbers.size} values of the type {numbers.dtype}; give whole numbers from 0."
+            f"classes have the shape {names.shape} and the type {names.dtype}; give a list of names."
         )
-    return tuple(str(number) for number in range(int(numbers.max()) + 1))
+    return tuple(names.astype(str).tolist())
+
+
+def _numbers(labels: ArrayLike | None) -> NDArray[Any]:
+    numbers = np.asarray(labels)
+    if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
+        raise DataError(
+            f"labels have the shape {numbers.shape} and the type {numbers.dtype}; "
+            "give one whole number per image, counting classes from 0."
+        )
+    return numbers
 
 
 def _channels_first(images: NDArray[Any]) -> NDArray[Any]:
@@ -110,4 +119,5 @@ def _as_bytes(images: NDArray[Any]) -> NDArray[np.uint8]:
             f"images of the type {images.dtype} hold values from {low} to {high}; give bytes, "
             "whole numbers 0..255 or floating point 0..1, without NaN."
         )
-    return np.ascontiguousarray(np.rint(images * (255 / top)).astype(np.uint8))
+    whole = np.rint(images * 255) if top == 1 else images
+    return np.ascontiguousarray(whole.astype(np.uint8))

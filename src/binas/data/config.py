@@ -7,6 +7,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from binas.data.decoding import Format
+from binas.data.dividing import Names
+
 Kind = Literal["embedded", "fashion-mnist", "folder", "huggingface", "arrays"]
 
 _COMMON = {"kind", "validation_share", "seed", "limit"}
@@ -96,6 +99,17 @@ class DataConfig(BaseModel):
         if self.kind in ("folder", "huggingface") and self.size is None:
             raise ValueError(f"data of the kind {self.kind} needs a size, such as 224")
         return self
+
+    @property
+    def names(self) -> Names:
+        """The names of the parts."""
+        return Names(self.train, self.validation, self.test)
+
+    @property
+    def form(self) -> Format:
+        """What images are decoded to."""
+        assert self.size is not None  # required above for every kind that decodes
+        return Format((self.size, self.size), self.channels, self.workers)
 
     @property
     def title(self) -> str:

@@ -14,16 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from binas.data.decoding import UnreadableError, decode, measure
+from binas.data.decoding import Format, UnreadableError, decode, measure
 from binas.data.images import ArrayImages, Batch, Images, IndexedImages, Indices, batch_rows, checked_labels
 from binas.errors import DataError, several
 
 CACHED_BYTES = 2**30
 AHEAD = 3  # batches being decoded while one is used
-_GLANCE = (
-    8,
-    8,
-)  # a size to decode to when only readability matters: JPEG is then decoded eight times smaller
+CHECKED = 256  # images per step of a pass that only checks
+_GLANCE = (8, 8)  # to check an image it is decoded to this size: of a JPEG, an eighth of the resolution
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -46,7 +44,7 @@ class Source(Protocol):
 
 
 class FileImages:
-    """Encoded images decoded on demand to ``size`` (h, w) by ``workers`` threads, a few batches ahead.
+    """Encoded images, decoded on demand by threads, a few batches ahead.
 
     Memory: about ``AHEAD`` + 1 batches. Pillow decodes without holding Python's lock, so threads add up.
     """
@@ -58,18 +56,16 @@ class FileImages:
         source: Source,
         labels: Tensor,
         classes: Sequence[str],
-        size: tuple[int, int],
-        channels: int,
-        workers: int = 4,
+        form: Format,
         rows: Indices | None = None,
     ) -> None:
         self.source = source
         self.rows = np.arange(len(labels)) if rows is None else np.asarray(rows, dtype=np.int64)
         self.labels = checked_labels(labels, len(self.rows), len(classes))
         self.classes = tuple(classes)
-        self.size = size
-        self.channels = channels
-        self.workers = workers
+        self.form = form
+        self.size = form.size
+        self.channels = form.channels
 
     @cached_property
     def fingerprint(self) -> str:
@@ -84,16 +80,14 @@ class FileImages:
         """A set of the images at ``indices``, in that order; nothing is read."""
         chosen = np.asarray(indices, dtype=np.int64)
         labels = self.labels[torch.from_numpy(chosen)]
-        return FileImages(
-            self.source, labels, self.classes, self.size, self.channels, self.workers, self.rows[chosen]
-        )
+        return FileImages(self.source, labels, self.classes, self.form, self.rows[chosen])
 
     def batches(
         self, size: int, *, seed: int | None = None, epoch: int = 0, start: int = 0, drop_last: bool = False
     ) -> Iterator[Batch]:
         """One pass in batches of ``size`` images; see :class:`binas.data.images.Images`."""
         plan = batch_rows(len(self), size, seed=seed, epoch=epoch, start=start, drop_last=drop_last)
-        for group, images in worked_ahead((rows.tolist() for rows in plan), self.decoded, self.workers):
+        for group, images in worked_ahead((rows.tolist() for rows in plan), self.decoded, self.form.workers):
             indices = torch.tensor(group)
             yield Batch(torch.stack(images), self.labels[indices], indices)
 
@@ -105,15 +99,15 @@ class FileImages:
         except UnreadableError as error:
             raise DataError(f"cannot read the image {self.source.name(row)}: {error}.") from error
 
-    def cached(self) -> tuple[ArrayImages | None, list[str]]:
-        """All images decoded into memory, or None and what is wrong with the unreadable ones."""
-        pixels = torch.empty((len(self), self.channels, *self.size), dtype=torch.uint8)
+    def cached(self) -> tuple[ArrayImages, list[str]]:
+        """All images decoded into memory, and what is wrong with those that cannot be read (left black)."""
+        pixels = torch.zeros((len(self), self.channels, *self.size), dtype=torch.uint8)
 
         def keep(index: int) -> None:
             pixels[index] = decode(self.source.opened(int(self.rows[index])), self.size, self.channels)
 
         problems = self._problems(keep)
-        return (None if problems else ArrayImages(pixels, self.labels, self.classes)), problems
+        return ArrayImages(pixels, self.labels, self.classes), problems
 
     def unreadable(self, decoding: bool = True) -> list[str]:
         """What is wrong with each image that cannot be read, found by decoding or by its header only."""
@@ -135,8 +129,9 @@ class FileImages:
                 return f"{self.source.name(int(self.rows[index]))}: {error}"
             return None
 
-        with ThreadPoolExecutor(self.workers) as pool:
-            return [problem for problem in pool.map(visited, range(len(self))) if problem]
+        groups = (range(first, min(first + CHECKED, len(self))) for first in range(0, len(self), CHECKED))
+        results = worked_ahead(groups, visited, self.form.workers)
+        return [problem for _, found in results for problem in found if problem]
 
 
 def prepared(parts: Sequence[IndexedImages], cache: bool | None, check: bool) -> list[Images]:
@@ -151,11 +146,12 @@ def prepared(parts: Sequence[IndexedImages], cache: bool | None, check: bool) ->
     ready: list[Images] = []
     problems: list[str] = []
     for part in parts:
-        kept: Images | None = part
+        found: list[str] = []
+        kept: Images = part
         if isinstance(part, FileImages):
             kept, found = part.cached() if keep else (part, part.unreadable(check))
-            problems += found
-        ready += [kept] if kept is not None else []
+        ready.append(kept)
+        problems += found
     if problems:
         advice = "Repair or remove them; nothing was trained."
         raise DataError(several(f"{len(problems)} images cannot be read", problems, advice))

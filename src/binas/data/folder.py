@@ -10,14 +10,14 @@ from pathlib import Path
 
 import torch
 
-from binas.data.dividing import Parts
+from binas.data.decoding import Format
+from binas.data.dividing import USUAL_NAMES, Names, Parts
 from binas.data.file_images import FileImages
 from binas.errors import DataError
 
 SUFFIXES = frozenset(
     (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pnm")
 )
-USUAL_NAMES = {"validation": ("validation", "val", "valid"), "test": ("test",)}
 
 
 @dataclass(frozen=True)
@@ -44,55 +44,24 @@ class Files:
         return digest.hexdigest()
 
 
-@dataclass(frozen=True)
-class Names:
-    """Subfolders (or splits) of the parts; None: found by their usual names, or split off."""
-
-    train: str = "train"
-    validation: str | None = None
-    test: str | None = None
-
-    def chosen(self, present: Sequence[str], where: str) -> dict[str, str]:
-        """The part of each kind among those ``present``; a part that is named must be there, and only once."""
-        asked = {"train": self.train, "validation": self.validation, "test": self.test}
-        chosen = {kind: name for kind, name in asked.items() if name is not None}
-        missing = [name for name in chosen.values() if name not in present]
-        if missing or len(set(chosen.values())) < len(chosen):
-            wrong = f"has no part {missing[0]!r}" if missing else "is given the same part twice"
-            raise DataError(
-                f"{where} {wrong}; it has {', '.join(present) or 'none'}. Name train, validation, test."
-            )
-        for kind, usual in USUAL_NAMES.items():
-            free = [name for name in usual if name in present and name not in chosen.values()]
-            if kind not in chosen and free:
-                chosen[kind] = free[0]
-        return chosen
-
-
-def image_folder(
-    folder: Path, names: Names, size: tuple[int, int], channels: int = 3, workers: int = 4
-) -> Parts:
+def image_folder(folder: Path, names: Names, form: Format) -> Parts:
     """The images of ``folder``, not yet read: in parts with a subfolder per class each, or classes only.
 
     The classes are the subfolders of the training part, in the order of their names. Files that are not
     images by their suffix, and names that start with a dot, are passed over.
     """
-    if not _children(folder / names.train):
-        _refuse_parts_without_classes(folder, names)
-        roots = {"train": folder}
-    else:
+    if names != Names() or _children(folder / names.train):
         chosen = names.chosen([child.name for child in _children(folder)], str(folder))
         roots = {kind: folder / name for kind, name in chosen.items()}
+    else:
+        roots = {"train": folder}
+        _refuse_parts_without_classes(folder)
     _check_apart(roots)
     classes = tuple(child.name for child in _children(roots["train"]))
-    return Parts(
-        **{kind: _labelled(folder, root, classes, size, channels, workers) for kind, root in roots.items()}
-    )
+    return Parts(**{kind: _labelled(folder, root, classes, form) for kind, root in roots.items()})
 
 
-def _labelled(
-    folder: Path, root: Path, classes: tuple[str, ...], size: tuple[int, int], channels: int, workers: int
-) -> FileImages:
+def _labelled(folder: Path, root: Path, classes: tuple[str, ...], form: Format) -> FileImages:
     strange = [child.name for child in _children(root) if child.name not in classes]
     if strange:
         raise DataError(f"{root} has the class {strange[0]!r}, which the training images do not have.")
@@ -100,9 +69,7 @@ def _labelled(
     if not found:
         raise DataError(f"{root} has no image files ({', '.join(sorted(SUFFIXES))}) in its class folders.")
     labels = torch.tensor([label for _, label in found])
-    return FileImages(
-        Files(folder, tuple(file for file, _ in found)), labels, classes, size, channels, workers
-    )
+    return FileImages(Files(folder, tuple(file for file, _ in found)), labels, classes, form)
 
 
 def _children(folder: Path) -> list[Path]:
@@ -121,14 +88,12 @@ def _images(folder: Path) -> list[Path]:
     return sorted(file for file in files if file.suffix.lower() in SUFFIXES and not file.name.startswith("."))
 
 
-def _refuse_parts_without_classes(folder: Path, names: Names) -> None:
+def _refuse_parts_without_classes(folder: Path) -> None:
     found = {child.name for child in _children(folder)}
     if not found:
         raise DataError(f"{folder} is not a folder with one subfolder of images per class. Check the path.")
-    if found <= {names.train, names.validation, names.test, "train", "test", *USUAL_NAMES["validation"]}:
-        raise DataError(
-            f"{folder / names.train} has no subfolders. Sort the images into one subfolder per class."
-        )
+    if found <= {"train", *USUAL_NAMES["validation"], *USUAL_NAMES["test"]}:
+        raise DataError(f"{folder / 'train'} has no subfolders. Sort images into one subfolder per class.")
 
 
 def _check_apart(roots: dict[str, Path]) -> None:

@@ -22,7 +22,7 @@ from binas.data.config import DataConfig
 from binas.data.decoding import UnreadableError
 from binas.data.dividing import Parts
 from binas.data.file_images import FileImages
-from binas.data.folder import Names
+from binas.data.images import numbered_classes
 from binas.errors import DataError
 
 MAX_ENCODED_BYTES = 2**28
@@ -62,7 +62,7 @@ class Rows:
 def dataset_parts(source: DataConfig) -> Parts:
     """The splits of a dataset as sets of images, not yet decoded."""
     splits = load_splits(source)
-    names = Names(source.train, source.validation, source.test).chosen(list(splits), source.title)
+    names = source.names.chosen(list(splits), source.title)
     classes = class_names(splits[names["train"]], source)
     return Parts(**{kind: _labelled(splits[name], name, source, classes) for kind, name in names.items()})
 
@@ -122,9 +122,9 @@ def class_names(split: Any, source: DataConfig) -> tuple[str, ...]:
     if source.streaming:
         raise DataError(f"{source.title} does not name its classes; list them in class_names to stream it.")
     values = _column(split, source.label_column)
-    if values.dtype.kind in "iu":
-        return tuple(str(number) for number in range(int(values.max(initial=0)) + 1))
-    return tuple(sorted({str(value) for value in values}))
+    if values.dtype.kind in "UO" and all(isinstance(value, str) for value in values):
+        return tuple(sorted(set(values.tolist())))
+    return numbered_classes(values)
 
 
 def label_number(value: Any, classes: dict[str, int]) -> int:
@@ -157,14 +157,11 @@ def _fetched(path: str) -> bytes:
 
 
 def _labelled(split: Any, name: str, source: DataConfig, classes: tuple[str, ...]) -> FileImages:
-    assert source.size is not None  # the model requires it
     lookup = {text: number for number, text in enumerate(classes)}
     labels = [label_number(value, lookup) for value in _column(split, source.label_column).tolist()]
     rows = Rows(split, source.image_column, f"the split {name!r} of {source.title}")
-    size = (source.size, source.size)
     try:
-        numbers = torch.tensor(labels, dtype=torch.int64)
-        return FileImages(rows, numbers, classes, size, source.channels, source.workers)
+        return FileImages(rows, torch.tensor(labels, dtype=torch.int64), classes, source.form)
     except DataError as error:
         raise DataError(f"the split {name!r} of {source.title}: {error}") from error
 

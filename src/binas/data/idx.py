@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from binas.errors import DataError
 
-MAX_BYTES = 2**31
+MAX_BYTES = 2**28  # five times Fashion-MNIST
 UNSIGNED_BYTE = 8
 
 

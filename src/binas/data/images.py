@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -106,8 +106,8 @@ class ArrayImages:
                 f"images have the shape {tuple(images.shape)} and the type {images.dtype}; "
                 "give (n, c, h, w) bytes (uint8) with 1 or 3 channels."
             )
-        if not len(images) or not images[0].numel():
-            raise DataError("there are no images in the set, or they have no pixels.")
+        if not images.shape[2] * images.shape[3]:
+            raise DataError(f"images have the shape {tuple(images.shape)}: no pixels.")
         self.images = images
         self.labels = checked_labels(labels, len(images), len(classes))
         self.classes = tuple(classes)
@@ -161,8 +161,21 @@ def batch_rows(
         yield rows[first : min(first + size, end)]
 
 
+def numbered_classes(labels: NDArray[Any]) -> tuple[str, ...]:
+    """The names "0", "1", ... up to the largest label; more classes than images cannot be meant."""
+    largest = int(labels.max(initial=-1))
+    if labels.dtype.kind not in "iu" or not 0 <= largest < len(labels):
+        raise DataError(
+            f"labels are {labels.size} values of the type {labels.dtype}, the largest {largest}; "
+            "give one whole number per image, counting classes from 0."
+        )
+    return tuple(str(number) for number in range(largest + 1))
+
+
 def checked_labels(labels: Tensor, images: int, classes: int) -> Tensor:
     """``labels`` as int64, or an error that names the first that does not belong to an image and a class."""
+    if not images:
+        raise DataError("there are no images in the set.")
     if labels.ndim != 1 or len(labels) != images:
         raise DataError(
             f"{images} images came with labels of the shape {tuple(labels.shape)}: give one each."

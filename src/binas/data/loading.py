@@ -7,7 +7,7 @@ from binas.data.config import DataConfig
 from binas.data.dataset import ImageData
 from binas.data.dividing import Division, Parts, divide
 from binas.data.fashion_mnist import embedded, fashion_mnist
-from binas.data.folder import Names, image_folder
+from binas.data.folder import image_folder
 from binas.data.huggingface import dataset_parts
 from binas.data.stream_images import streamed
 
@@ -29,7 +29,5 @@ def load_data(source: DataConfig) -> ImageData:
 
 
 def _folder(source: DataConfig) -> Parts:
-    assert source.path is not None  # the model requires both
-    assert source.size is not None
-    names = Names(source.train, source.validation, source.test)
-    return image_folder(source.path, names, (source.size, source.size), source.channels, source.workers)
+    assert source.path is not None  # the model requires it
+    return image_folder(source.path, source.names, source.form)

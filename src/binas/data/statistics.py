@@ -21,7 +21,7 @@ def channel_statistics(images: Images) -> tuple[PerChannel, PerChannel]:
     if isinstance(images, ArrayImages):
         return _of_counts(_counts(images.images))
     counts, seen = torch.zeros(images.channels, 256, dtype=torch.int64), 0
-    for batch in images.batches(64, seed=0 if images.indexed else None):
+    for batch in images.batches(64, seed=0):
         counts += _counts(batch.images)
         seen += len(batch)
         if seen >= SAMPLE:

@@ -16,7 +16,6 @@ from binas.data.dataset import ImageData
 from binas.data.decoding import UnreadableError, decode
 from binas.data.dividing import Division
 from binas.data.file_images import worked_ahead
-from binas.data.folder import Names
 from binas.data.huggingface import class_names, encoded, label_number, load_splits
 from binas.data.images import Batch, checked_labels
 from binas.errors import DataError
@@ -36,12 +35,11 @@ class StreamImages:
     def __init__(
         self, stream: Any, length: int, classes: Sequence[str], source: DataConfig, title: str
     ) -> None:
-        assert source.size is not None  # the model requires it
         self.stream = stream
         self.length = length
         self.classes = tuple(classes)
-        self.size = (source.size, source.size)
-        self.channels: int = source.channels
+        self.size = source.form.size
+        self.channels = source.form.channels
         self.source = source
         self.title = title
         self._numbers = {text: number for number, text in enumerate(self.classes)}
@@ -63,7 +61,7 @@ class StreamImages:
         if seed is not None:
             mixed = int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
             stream = stream.shuffle(seed=mixed, buffer_size=self.source.shuffle_buffer)
-        rows = enumerate(stream.skip(start * size), start * size)
+        rows = enumerate(_read(stream.skip(start * size), self.title), start * size)
         for group, images in worked_ahead(_groups(rows, size, drop_last), self._decoded, self.source.workers):
             labels = [label_number(row[self.source.label_column], self._numbers) for _, row in group]
             indices = torch.tensor([position for position, _ in group])
@@ -90,7 +88,7 @@ def streamed(source: DataConfig, how: Division) -> ImageData:
     the order of the files, so that a position always means the same image.
     """
     splits = load_splits(source)
-    names = Names(source.train, source.validation, source.test).chosen(list(splits), source.title)
+    names = source.names.chosen(list(splits), source.title)
     classes = class_names(splits[names["train"]], source)
     streams = {kind: splits[name] for kind, name in names.items()}
     lengths = {
@@ -142,7 +140,15 @@ def _length(stream: Any, split: str, declared: int | None, source: DataConfig) -
     """Images of a split: as declared, as its metadata says, or counted by reading the labels once."""
     told = (stream.info.splits or {}).get(split)
     length = declared or (told.num_examples if told is not None else 0)
-    return int(length or sum(1 for _ in stream.select_columns([source.label_column])))
+    return int(length or sum(1 for _ in _read(stream.select_columns([source.label_column]), source.title)))
+
+
+def _read(stream: Any, title: str) -> Iterator[dict[str, Any]]:
+    try:
+        yield from stream
+    except Exception as error:  # damaged files, lost connections: each file system and format has its own
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise DataError(f"cannot read on in {title}: {reason}") from error
 
 
 def _groups(rows: Iterable[Row], size: int, drop_last: bool) -> Iterator[list[Row]]:

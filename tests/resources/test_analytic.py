@@ -4,9 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from binas.errors import ArchitectureError, SpaceError
-from binas.resources import analytic_costs, architecture_work
-from binas.resources.analytic import Work, block_work, config_work, convolution, shapes
+from binas.errors import ArchitectureError, SpaceError, UnitError
+from binas.resources import analytic_costs, architecture_work, peak_activation
+from binas.resources.analytic import (
+    Work,
+    block_trace,
+    block_work,
+    config_work,
+    shapes,
+    trace_peak,
+    trace_weight_bytes,
+    trace_work,
+)
 from binas.space import (
     Architecture,
     Config,
@@ -17,6 +26,7 @@ from binas.space import (
     parse_block,
     sample_many,
 )
+from binas.space.families import ConvShape, Shape, Trace
 from binas.space.rounding import round_channels
 from binas.space.space import Options
 
@@ -94,11 +104,55 @@ class TestByHand:
 
     def test_convolution(self) -> None:
         assert block_work(parse_block("cn_r1_k3_s2_c16"), inputs=3, size=32) == Work(16**2 * 432, 432 + 32)
-        assert convolution(1, 10, 5, 1, norm=False) == Work(50, 55)
 
-    def test_unknown_kind(self) -> None:
-        with pytest.raises(SpaceError, match="work of a block of kind 'er' is not known"):
-            block_work(parse_block("er_r1_k3_s1_e4_c8"), 8, 8)
+    def test_a_linear_layer_is_a_convolution_of_one_pixel_with_a_bias(self) -> None:
+        trace = Trace(Shape(10, 1))
+        trace.run([ConvShape(10, 5, norm=False)])
+        assert trace_work(trace) == Work(50, 55)
+
+    def test_edge_residual(self) -> None:
+        """3x3 from 8 to 32 channels on 4 x 4, then 1x1 back."""
+        assert block_work(parse_block("er_r1_k3_s1_e4_c8"), 8, 4) == Work(
+            16 * (9 * 8 * 32 + 32 * 8), 9 * 8 * 32 + 64 + 32 * 8 + 16
+        )
+
+    def test_bottleneck(self) -> None:
+        """8 -> 8 -> 8 -> 16 channels at half size, and a 1x1 shortcut because the shape changes."""
+        macs = 16 * 64 + 4 * 9 * 64 + 4 * 128 + 4 * 128
+        params = (64 + 16) + (9 * 64 + 16) + (128 + 32) + (128 + 32)
+        assert block_work(parse_block("bt_r1_k3_s2_e0.5_c16_nre"), 8, 4) == Work(macs, params)
+
+    def test_weight_bytes_are_those_of_folded_layers(self) -> None:
+        """8 -> 16 -> 8: 128 + 144 + 128 weights, 16 + 16 + 8 biases; int8 keeps biases of four bytes."""
+        trace = block_trace(parse_block("ir_r1_k3_s1_e2_c8"), 8, 4)
+        sizes = {"float32": 4 * 440, "float16": 2 * 440, "int8": 400 + 4 * 40}
+        assert {dtype: trace_weight_bytes(trace, dtype) for dtype in sizes} == sizes
+
+    @pytest.mark.parametrize(
+        ("code", "elements"),
+        [
+            ("cn_k3_s2_c16", 128 + 64),
+            ("ir_k3_s2_e2_c8", 128 + 256),  # expanding; the input is not needed afterwards
+            ("ir_k3_s1_e2_c8", 128 + 256 + 256),  # depth-wise, while the input waits for the sum
+            ("ir_k3_s1_e2_c8_noskip", 256 + 256),
+            ("ir_k3_s1_e1_c8_se0.25_noskip", 128 + 128),  # the product needs no memory of its own
+            ("er_k3_s1_e2_c8", 128 + 256 + 128),
+            ("bt_k3_s1_e1_c8", 128 + 128 + 128),
+            ("bt_k3_s1_e1_c16", 128 + 256 + 256),
+        ],
+    )
+    def test_peaks(self, code: str, elements: int) -> None:
+        """8 channels of 4 x 4 come in."""
+        assert trace_peak(block_trace(parse_block(code), 8, 4)) == elements
+
+    def test_a_tensor_that_is_read_again_is_not_written_over(self) -> None:
+        trace = Trace(Shape(2, 1))
+        doubled = trace.add([0, 0], Shape(2, 1), in_place=True)
+        trace.add([doubled, 0], Shape(2, 1))
+        assert trace_peak(trace) == 6
+        other = Trace(Shape(2, 1))
+        other.add([0, 0], Shape(2, 1), in_place=True)
+        assert trace_peak(other) == 2
 
     @pytest.mark.parametrize(
         ("channels", "rounded"),
@@ -151,6 +205,7 @@ class TestTables:
         assert {name: cost.unit.name for name, cost in table.costs.items()} == {
             "macs": "MACs",
             "params": "params",
+            "weight_bytes": "B",
         }
         for architecture in sample_many(space, 20, seed=0):
             work = architecture_work(space, architecture)
@@ -186,6 +241,25 @@ class TestTables:
         """The column "Input" of the appendix table."""
         assert shapes(PAPER).stages == ((16, 112), (24, 56), (40, 28), (80, 14), (112, 14))
 
+    def test_stored_as_another_type(self) -> None:
+        whole, half, byte = (
+            analytic_costs(PAPER, dtype)["weight_bytes"] for dtype in ("float32", "float16", "int8")
+        )
+        assert (half.fixed, half.provenance.dtype) == (whole.fixed / 2, "float16")
+        for a, b, c in zip(whole.values.arrays(), half.values.arrays(), byte.values.arrays(), strict=True):
+            assert (b == a / 2).all()
+            assert ((c > a / 4) & (c < a / 3) | (a == 0)).all()
+
+    def test_peaks_of_the_paper_space(self) -> None:
+        """The first block of a stage expands at the resolution before the stride (16 * 112^2 in, times 1 + e)."""
+        fixed, blocks = peak_activation(PAPER)
+        assert fixed == 4 * (32 + 32) * 112**2  # the depth-wise filter after the first convolution
+        assert blocks[0][0][0] == 4 * (16 + 48) * 112**2
+        assert blocks[0][1][0] == 4 * (24 + 72 + 72) * 56**2
+        halved, halves = peak_activation(PAPER, "float16")
+        assert halved * 2 == fixed
+        assert halves[2][1][3] * 2 == blocks[2][1][3]
+
     def test_provenance_says_where_it_comes_from(self) -> None:
         assert "computed" in analytic_costs(PAPER)["macs"].provenance.source
 
@@ -204,6 +278,8 @@ class TestRefused:
             ((("channels", 8),), (("channels", 16),), "changes its channels or stride"),
             ((("channels", 8),), (("stride", 2),), "changes its channels or stride"),
             ((("channels", 8),), (("op", "identity"),), "has no block string"),
+            ((("channels", 8),), (("kernel", 4),), "a kernel must be odd"),
+            ((("channels", 8), ("family", "unheard")), (), "unknown block family 'unheard'"),
         ],
     )
     def test_stages_without_a_shape(self, attributes: Options, options: Options, message: str) -> None:
@@ -219,6 +295,15 @@ class TestRefused:
     def test_a_stage_that_vanishes_costs_nothing(self) -> None:
         space = replace(tiny(), stages=(replace(tiny().stages[0], depths=(0, 1)),))
         assert architecture_work(space, space.parse("0")) == shapes(space).fixed
+
+    def test_unknown_data_type(self) -> None:
+        for function in (analytic_costs, peak_activation):
+            with pytest.raises(UnitError, match="unknown data type 'int4'; known are float32, float16, int8"):
+                function(PAPER, "int4")
+
+    def test_blocks_that_do_not_fit_together(self) -> None:
+        with pytest.raises(SpaceError, match="convolution of 8 channels is given 4"):
+            Trace(Shape(4, 2)).run([ConvShape(8, 8)])
 
     def test_foreign_architecture(self) -> None:
         with pytest.raises(ArchitectureError, match="unknown config"):

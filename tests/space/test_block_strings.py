@@ -111,7 +111,7 @@ class TestRoundTrip:
     @given(
         st.builds(
             BlockCode,
-            kind=st.sampled_from(["ir", "ds", "dsa", "cn", "er"]),
+            kind=st.sampled_from(["ir", "ds", "dsa", "cn", "er", "bt"]),
             kernel=st.integers(1, 99),
             stride=st.integers(1, 9),
             channels=st.integers(1, 10**6),
@@ -124,6 +124,19 @@ class TestRoundTrip:
     )
     def test_codes(self, code: BlockCode) -> None:
         assert parse_block(str(code)) == code
+
+    def test_bottlenecks(self) -> None:
+        """The ratio is the expansion, of the output channels; ReLU is written, since h-swish is the default."""
+        configs = tuple(
+            Config(f"r{r:g}k{k}", (("ratio", r), ("kernel", k))) for r in (0.25, 1.5) for k in (1, 3)
+        )
+        attributes = (("channels", 32), ("stride", 2), ("family", "bottleneck"))
+        space = SearchSpace("bt", (Stage("s", (0, 1, 2), (configs, configs), attributes),))
+        assert to_block_string(space, space.parse("r0.25k3-r1.5k1")) == (
+            "[['bt_r1_k3_s2_e0.25_c32_nre', 'bt_r1_k1_s1_e1.5_c32_nre']]"
+        )
+        for architecture in sample_many(space, 20, seed=0):
+            assert from_block_string(space, to_block_string(space, architecture)) == architecture
 
 
 def twin_space() -> SearchSpace:
@@ -180,7 +193,7 @@ class TestBadStrings:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("xx_r1_k3_s1_c8", "starts with 'xx'; known are ir, ds, dsa, cn, er"),
+            ("xx_r1_k3_s1_c8", "starts with 'xx'; known are ir, ds, dsa, cn, er, bt"),
             ("ir_r1_k3_s1_e3_c8_q7", "unknown part 'q7'"),
             ("ir_r1_k3_s1_e3_c8_nrelu", "unknown part 'nrelu'"),
             ("ir_r1_k3_k5_c8", "kernel twice"),

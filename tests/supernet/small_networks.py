@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import pytest
 import torch
 from torch import nn
 
@@ -112,3 +113,15 @@ def fresh(space: SearchSpace) -> Supernet:
 def images(space: SearchSpace, count: int, seed: int = 0, size: int = SIZE) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     return torch.randn((count, space.channels or 1, size, size), generator=generator)
+
+
+def onnx_logits(network: nn.Module, batch: torch.Tensor) -> torch.Tensor:
+    """What onnxruntime computes from the exported network."""
+    pytest.importorskip("onnxscript", reason="onnxscript is not installed")
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    program = torch.onnx.export(network, (batch,), dynamo=True, verbose=False)
+    assert program is not None
+    model = program.model_proto.SerializeToString()
+    session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    (logits,) = session.run(None, {session.get_inputs()[0].name: batch.numpy()})
+    return torch.from_numpy(logits)

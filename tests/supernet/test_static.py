@@ -9,11 +9,10 @@ torch = pytest.importorskip("torch", reason="torch is not installed (pip install
 from small_networks import OFA, SPACES  # noqa: E402
 from torch import nn  # noqa: E402
 
-from binas.errors import ArchitectureError, BinasError, SpaceError  # noqa: E402
+from binas.errors import ArchitectureError, BinasError  # noqa: E402
 from binas.resources import architecture_work  # noqa: E402
 from binas.space import load_space, sample_many, to_block_string  # noqa: E402
-from binas.supernet import Family, SqueezeRule, StaticNetwork, Supernet, extract, register  # noqa: E402
-from binas.supernet.mbconv import elastic_mbconv, plain_mbconv  # noqa: E402
+from binas.supernet import SqueezeRule, StaticNetwork, Supernet, extract  # noqa: E402
 
 BY_INPUT = SqueezeRule(of="input", divisor=1, gate="sigmoid")
 SWISH_BY_INPUT = SqueezeRule(of="input", divisor=1, gate="sigmoid", activation="sw")
@@ -106,12 +105,18 @@ class TestCounts:
         for architecture in sample_many(space, 5, seed=0):
             assert parameters(extract(net, architecture)) == architecture_work(space, architecture).params
 
-    def test_architectures_through_their_strings(self) -> None:
-        space = load_space("imagenet-mbconv")
+    @pytest.mark.parametrize(
+        "space", [load_space("imagenet-mbconv"), SPACES["bottleneck"], SPACES["mixed"]], ids=lambda s: s.name
+    )
+    def test_architectures_through_their_strings(self, space) -> None:
         for architecture in sample_many(space, 3, seed=2):
             text = to_block_string(space, architecture)
-            network = StaticNetwork.from_string(text, stem=space.stem[0], features=space.features)
-            assert parameters(network) == architecture_work(space, architecture).params
+            network = StaticNetwork.from_string(
+                text, stem=space.stem[0], features=space.features, classes=space.classes
+            )
+            twin = StaticNetwork.from_architecture(space, architecture)
+            shapes = [parameter.shape for parameter in network.parameters()]
+            assert shapes == [parameter.shape for parameter in twin.parameters()]
 
 
 class TestKinds:
@@ -178,7 +183,3 @@ class TestBadInput:
     def test_architecture_of_another_space(self) -> None:
         with pytest.raises(ArchitectureError):
             StaticNetwork.from_architecture(SPACES["small"], OFA.extreme())
-
-    def test_a_family_cannot_be_replaced_by_accident(self) -> None:
-        with pytest.raises(SpaceError, match="registered already"):
-            register(Family("mbconv", elastic_mbconv, plain_mbconv))

@@ -45,5 +45,3 @@ def quick(**changes: Any) -> TrainingConfig:
 def bench(folder: Path, config: TrainingConfig | None = None, reporter: Reporter | None = None) -> Bench:
     config = config or quick()
     return Bench(bar_data(), config, folder, make_accelerator(config), reporter or Reporter())
-
-

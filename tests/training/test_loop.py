@@ -62,7 +62,9 @@ def test_resumed_equals_uninterrupted_bit_for_bit(tmp_path, optimizer, ema):
     assert killed == len(steps) - 1
     assert same(whole, resumed)
     assert read_metrics(tmp_path / "whole") == read_metrics(tmp_path / "parts")
-    assert both_phases(tmp_path / "parts", config, KillAfter(tmp_path / "parts", 0)) is not None  # all read back
+    assert (
+        both_phases(tmp_path / "parts", config, KillAfter(tmp_path / "parts", 0)) is not None
+    )  # all read back
 
 
 def test_without_interruption_two_runs_are_equal_and_seeds_matter(tmp_path):

@@ -1,21 +1,18 @@
 """Real training, short: small networks on bars, and the demo space on the embedded images."""
 
-import json
-import os
-import subprocess
-import sys
-
-import numpy as np
 import pytest
 import torch
 from scipy.stats import spearmanr
-from small_data import bar_data, bars, bench, quick
+from small_data import bench, quick
 from small_networks import BOTTLENECK, MBCONV
 
 from binas.data import embedded
+from binas.data.augment import normalise
+from binas.data.dividing import Division
 from binas.resources.analytic import architecture_work
-from binas.space import load_space, save_space
+from binas.space import load_space
 from binas.space.sampling import sample_many
+from binas.supernet import extract
 from binas.training import (
     Bench,
     TrainingConfig,
@@ -27,6 +24,8 @@ from binas.training import (
     train_heaviest,
     train_supernet,
 )
+from binas.training.config import Distillation
+from binas.training.loop import Step
 from binas.training.teacher import Teacher
 
 CPU = torch.device("cpu")
@@ -71,12 +70,7 @@ def test_fine_tuning_starts_from_the_supernet_and_keeps_the_best_epoch(trained, 
 
 def test_cached_teacher_equals_the_network_on_plain_images(trained):
     heaviest, _, where = trained["small"]
-    data, network = where.data, None
-    from binas.data.augment import normalise
-    from binas.supernet import extract
-    from binas.training.config import Distillation
-    from binas.training.loop import Step
-
+    data = where.data
     network = extract(heaviest, MBCONV.extreme())
     batch = next(data.train.batches(16, seed=3))
     images = normalise(batch.images, data.mean, data.std)
@@ -90,7 +84,7 @@ def test_cached_teacher_equals_the_network_on_plain_images(trained):
 
 def test_half_a_minute_on_the_embedded_images(tmp_path):
     """Accuracy well above chance (10), and larger sub-networks are better ones."""
-    space, data = load_space("demo"), embedded(limit=3000)
+    space, data = load_space("demo"), embedded(Division(limit=3000))
     short = {"batch_size": 64, "learning_rate": 0.004}
     config = TrainingConfig.from_recipe(
         {"device": "cpu", "heaviest": {**short, "epochs": 3}, "supernet": {**short, "epochs": 3}}

@@ -1,5 +1,5 @@
 """What choices cost: analytic costs; measuring comes with the supernet."""
 
-from binas.resources.analytic import analytic_costs, architecture_work
+from binas.resources.analytic import analytic_costs, architecture_work, peak_activation
 
-__all__ = ["analytic_costs", "architecture_work"]
+__all__ = ["analytic_costs", "architecture_work", "peak_activation"]

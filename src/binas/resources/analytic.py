@@ -1,24 +1,41 @@
-"""Exact costs that need no measuring: multiply-accumulates (MACs) and parameters of MBConv networks.
+"""Exact costs that need no measuring: MACs, parameters, weight bytes and peak activation memory, per image.
 
-Counted are convolutions and the classifier (MACs, parameters), biases and BatchNorm scale and shift
-(parameters only). Squeeze-excite reduces the expanded channels by its ratio, rounded to a multiple of 8 as
-in MobileNetV3. MACs are per image.
+All derive from the layers a block family describes (:mod:`binas.space.families`), step by step:
+
+* MACs: output elements * fan-in, of convolutions and linear layers;
+* parameters: output channels * (fan-in + 2 for BatchNorm, or + 1 for a bias);
+* weight bytes: what a finished network stores, with BatchNorm folded: fan-in weights and one bias per output
+  channel. ``int8`` weights have biases of 4 bytes; scales and zero points of a quantised network are not counted;
+* peak activation memory: the largest sum of tensors that live at the same time at batch 1. Steps run one after
+  another; a tensor lives from the step that writes it to the last that reads it, the result to the end; during
+  a step what it reads and what it writes live together. BatchNorm and activations need no memory of their own.
+  A sum or product writes over its first operand unless that is read again. Weights and scratch memory of a
+  runtime are not counted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from operator import attrgetter
+from typing import Literal, TypeVar, get_args
 
-from binas.errors import SpaceError
+from binas.errors import UnitError
 from binas.space.architecture import Architecture
-from binas.space.blockstrings import BlockCode, block_code, parse_repeated
-from binas.space.rounding import round_channels
-from binas.space.space import SearchSpace, Stage
+from binas.space.codes import BlockCode
+from binas.space.families import MOBILENET_V3, ConvShape, PoolShape, Shape, SqueezeRule, Trace, describe
+from binas.space.networks import arriving, blocks_arriving, codes_of, leaving, network_sizes, stage_codes
+from binas.space.space import SearchSpace
 from binas.tables.costs import Cost, CostTable
 from binas.tables.entries import Column, Provenance, today
 from binas.tables.units import parse_unit
 from binas.version import __version__
+
+Dtype = Literal["float32", "float16", "int8"]
+WEIGHT_BYTES = {"float32": 4, "float16": 2, "int8": 1}
+BIAS_BYTES = {"float32": 4, "float16": 2, "int8": 4}
+
+T = TypeVar("T")
+PerConfig = list[list[list[T]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,35 +49,48 @@ class Work:
         return Work(self.macs + other.macs, self.params + other.params)
 
 
-def convolution(
-    size: int, inputs: int, outputs: int, kernel: int, groups: int = 1, norm: bool = True
-) -> Work:
-    """A square convolution with ``size`` x ``size`` outputs, followed by BatchNorm or with a bias."""
-    weights = kernel * kernel * inputs // groups * outputs
-    return Work(size * size * weights, weights + (2 * outputs if norm else outputs))
+def trace_work(trace: Trace) -> Work:
+    """MACs and parameters of all steps."""
+    macs = sum(step.writes.elements * step.fan_in for step in trace.steps)
+    params = sum(step.writes.channels * (step.fan_in + step.vectors) for step in trace.steps)
+    return Work(macs, params)
 
 
-def squeeze_excite(channels: int, ratio: float) -> Work:
-    """Two 1x1 convolutions with bias on the pooled channels."""
-    reduced = round_channels(channels * ratio)
-    return convolution(1, channels, reduced, 1, norm=False) + convolution(1, reduced, channels, 1, norm=False)
+def trace_weight_bytes(trace: Trace, dtype: Dtype) -> int:
+    """Bytes of weights and biases of all steps, BatchNorm folded."""
+    per_weight, per_bias = WEIGHT_BYTES[dtype], BIAS_BYTES[dtype]
+    return sum(
+        step.writes.channels * (step.fan_in * per_weight + per_bias) for step in trace.steps if step.fan_in
+    )
 
 
-def block_work(code: BlockCode, inputs: int, size: int) -> Work:
+def trace_peak(trace: Trace) -> int:
+    """Elements of the largest set of tensors that live at the same time."""
+    end = len(trace.steps)
+    last = [0] * end + [end]  # the step that reads a tensor last; the result lives to the end
+    for i, step in enumerate(trace.steps):
+        for tensor in step.reads:
+            last[tensor] = max(last[tensor], i)
+    live, peak = {0: trace.entering.elements}, trace.entering.elements
+    for i, step in enumerate(trace.steps):
+        if step.in_place and last[step.reads[0]] == i:
+            del live[step.reads[0]]
+        live[i + 1] = step.writes.elements
+        peak = max(peak, sum(live.values()))
+        live = {tensor: elements for tensor, elements in live.items() if last[tensor] > i}
+    return peak
+
+
+def block_trace(code: BlockCode, inputs: int, size: int, rule: SqueezeRule = MOBILENET_V3) -> Trace:
+    """The steps of one block on ``size`` x ``size`` inputs with ``inputs`` channels."""
+    trace = Trace(Shape(inputs, size))
+    trace.run([describe(code, inputs, rule)])
+    return trace
+
+
+def block_work(code: BlockCode, inputs: int, size: int, rule: SqueezeRule = MOBILENET_V3) -> Work:
     """Work of one block on ``size`` x ``size`` inputs with ``inputs`` channels."""
-    out = -(-size // code.stride)
-    if code.kind == "cn":
-        return convolution(out, inputs, code.channels, code.kernel)
-    if code.kind not in ("ir", "ds", "dsa"):
-        raise SpaceError(f"the work of a block of kind {code.kind!r} is not known ({code}).")
-    work, middle = Work(), inputs
-    if code.kind == "ir":
-        middle = round_channels(inputs * code.expansion)
-        work += convolution(size, inputs, middle, 1)
-    work += convolution(out, middle, middle, code.kernel, groups=middle)
-    if code.se:
-        work += squeeze_excite(middle, code.se)
-    return work + convolution(out, middle, code.channels, 1)
+    return trace_work(block_trace(code, inputs, size, rule))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,62 +103,46 @@ class Shapes:
 
 def shapes(space: SearchSpace) -> Shapes:
     """Follow an image through the fixed parts and stages of a space."""
-    if space.channels is None or space.resolution is None or space.classes is None:
-        need = "channels, resolution and classes"
-        raise SpaceError(f"the space {space.name!r} does not say {need}, so its work is unknown.")
-    channels, size, fixed = space.channels, space.resolution, Work()
-    for text in space.stem:
-        fixed, channels, size = _through(text, fixed, channels, size)
-    before = []
-    for stage in space.stages:
-        before.append((channels, size))
-        width, stride = _shape(stage)
-        if 0 in stage.depths and (width != channels or stride != 1):
-            raise SpaceError(f"stage {stage.name!r} may vanish, so it must keep channels and resolution.")
-        channels, size = width, -(-size // stride)
-    for text in space.head:
-        fixed, channels, size = _through(text, fixed, channels, size)
+    before = tuple((shape.channels, shape.size) for shape in arriving(space)[:-1])
+    return Shapes(before, sum(map(trace_work, fixed_traces(space)), Work()))
+
+
+def fixed_traces(space: SearchSpace) -> Iterator[Trace]:
+    """The steps of each block of stem and head, and of pooling, features and classifier together."""
+    channels, resolution, classes = network_sizes(space)
+    yield from _row(codes_of(space.stem), Shape(channels, resolution))
+    head, shape = codes_of(space.head), arriving(space)[-1]
+    yield from _row(head, shape)
+    shape = leaving(head, shape)
+    trace, width = Trace(shape), shape.channels
+    layers: list[PoolShape | ConvShape] = [PoolShape()]
     if space.features is not None:  # 1x1 convolution with bias after pooling, as in MobileNetV3
-        fixed, channels = fixed + convolution(1, channels, space.features, 1, norm=False), space.features
-    return Shapes(tuple(before), fixed + convolution(1, channels, space.classes, 1, norm=False))
+        layers.append(ConvShape(width, space.features, norm=False))
+        width = space.features
+    trace.run([*layers, ConvShape(width, classes, norm=False)])
+    yield trace
 
 
-def _shape(stage: Stage) -> tuple[int, int]:
-    """Output channels and stride of a stage."""
-    width, stride = stage.get("channels"), stage.get("stride", 1)
-    if type(width) is not int or type(stride) is not int or width < 1 or stride < 1:
-        raise SpaceError(f"stage {stage.name!r} must say its channels and stride as whole numbers from 1.")
-    return width, stride
+def _row(codes: Iterable[BlockCode], shape: Shape) -> Iterator[Trace]:
+    for code in codes:
+        yield block_trace(code, shape.channels, shape.size)
+        shape = leaving([code], shape)
 
 
-def _through(text: str, fixed: Work, channels: int, size: int) -> tuple[Work, int, int]:
-    """What a block string of the stem or head (with its repeats) adds, and what leaves it."""
-    for code in parse_repeated(text):
-        fixed += block_work(code, channels, size)
-        channels, size = code.channels, -(-size // code.stride)
-    return fixed, channels, size
+def _per_config(space: SearchSpace, count: Callable[[Trace], T]) -> PerConfig[T]:
+    """A number per stage, block and config."""
+    return [
+        [
+            [count(block_trace(code, shape.channels, shape.size)) for code in codes]
+            for codes, shape in zip(stage_codes(stage), blocks_arriving(stage, entering), strict=True)
+        ]
+        for stage, entering in zip(space.stages, arriving(space)[:-1], strict=True)
+    ]
 
 
-def config_work(space: SearchSpace) -> list[list[list[Work]]]:
+def config_work(space: SearchSpace) -> PerConfig[Work]:
     """Work per stage, block and config."""
-    result = []
-    for stage, (inputs, size) in zip(space.stages, shapes(space).stages, strict=True):
-        blocks, (width, stride) = [], _shape(stage)
-        for b, configs in enumerate(stage.blocks):
-            codes = [block_code(stage, b, config) for config in configs]
-            _check_shape(codes, stage, width, stride)
-            blocks.append([block_work(code, inputs, size) for code in codes])
-            inputs, size, stride = width, -(-size // stride), 1
-        result.append(blocks)
-    return result
-
-
-def _check_shape(codes: list[BlockCode], stage: Stage, width: int, stride: int) -> None:
-    """Work is a table only if what a block gets does not depend on the config before it."""
-    if any(code.channels != width or code.stride != stride for code in codes):
-        raise SpaceError(
-            f"a config of stage {stage.name!r} changes its channels or stride, so work is not additive."
-        )
+    return _per_config(space, trace_work)
 
 
 def architecture_work(space: SearchSpace, architecture: Architecture) -> Work:
@@ -141,15 +155,40 @@ def architecture_work(space: SearchSpace, architecture: Architecture) -> Work:
     return total
 
 
-def analytic_costs(space: SearchSpace) -> CostTable:
-    """Exact ``macs`` and ``params`` of every config of a space."""
-    work, fixed = config_work(space), shapes(space).fixed
-    provenance = Provenance(
-        source="computed from the space, exact", date=today(), tool=f"binas {__version__}"
-    )
-    costs = {}
-    for name, unit in (("macs", "MACs"), ("params", "params")):
-        count = attrgetter(name)
-        values = Column.build(space, lambda s, i: 0.0, lambda s, b, c, n=count: float(n(work[s][b][c])))  # type: ignore[misc]
-        costs[name] = Cost(name, parse_unit(unit), float(count(fixed)), values, provenance=provenance)
-    return CostTable(space, costs)
+def peak_activation(space: SearchSpace, dtype: Dtype = "float32") -> tuple[int, PerConfig[int]]:
+    """Peak activation bytes at batch 1 of the fixed part, and per stage, block and config.
+
+    Between blocks only one tensor lives, so the peak of a network is the largest of the fixed part's and its
+    blocks': a maximum, not a sum.
+    """
+    check_dtype(dtype)
+    size = WEIGHT_BYTES[dtype]
+    fixed = max(trace_peak(trace) for trace in fixed_traces(space))
+    return fixed * size, _per_config(space, lambda trace: trace_peak(trace) * size)
+
+
+def check_dtype(dtype: str) -> None:
+    """Refuse a data type whose sizes are not known."""
+    if dtype not in get_args(Dtype):
+        raise UnitError(f"unknown data type {dtype!r}; known are {', '.join(get_args(Dtype))}.")
+
+
+def analytic_costs(space: SearchSpace, dtype: Dtype = "float32") -> CostTable:
+    """Exact ``macs``, ``params`` and ``weight_bytes`` (stored as ``dtype``) of every config of a space."""
+    check_dtype(dtype)
+    origin = Provenance(source="computed from the space, exact", date=today(), tool=f"binas {__version__}")
+    stored = origin.model_copy(update={"dtype": dtype})
+    counts: dict[str, tuple[str, Callable[[Trace], int], Provenance]] = {
+        "macs": ("MACs", lambda trace: trace_work(trace).macs, origin),
+        "params": ("params", lambda trace: trace_work(trace).params, origin),
+        "weight_bytes": ("B", lambda trace: trace_weight_bytes(trace, dtype), stored),
+    }
+    return CostTable(space, {name: _cost(space, name, *parts) for name, parts in counts.items()})
+
+
+def _cost(
+    space: SearchSpace, name: str, unit: str, count: Callable[[Trace], int], provenance: Provenance
+) -> Cost:
+    table, fixed = _per_config(space, count), sum(map(count, fixed_traces(space)))
+    values = Column.build(space, lambda s, i: 0.0, lambda s, b, c: float(table[s][b][c]))
+    return Cost(name, parse_unit(unit), float(fixed), values, provenance=provenance)

@@ -1,8 +1,10 @@
 """Search spaces and architectures."""
 
 from binas.space.architecture import Architecture
-from binas.space.blockstrings import BlockCode, from_block_string, parse_block, parse_network, to_block_string
+from binas.space.blockstrings import from_block_string, parse_block, parse_network, to_block_string
+from binas.space.codes import BlockCode
 from binas.space.encoding import Encoding
+from binas.space.families import Family, register
 from binas.space.files import (
     builtin_names,
     load_space,
@@ -21,6 +23,7 @@ __all__ = [
     "BlockCode",
     "Config",
     "Encoding",
+    "Family",
     "SearchSpace",
     "Stage",
     "builtin_names",
@@ -31,6 +34,7 @@ __all__ = [
     "mutate",
     "parse_block",
     "parse_network",
+    "register",
     "sample",
     "sample_many",
     "save_space",

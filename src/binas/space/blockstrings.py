@@ -4,79 +4,44 @@ A network is a list of stages, each a list of such codes::
 
     [['ds_r1_k3_s1_e1_c16_nre'], ['ir_r1_k5_s2_e3_c24_nre', 'ir_r1_k3_s1_e3_c24_nre_se0.25'], ...]
 
-``ir`` inverted residual, ``ds`` depthwise separable, ``cn`` convolution; ``r`` repeats, ``k`` kernel,
-``s`` stride, ``e`` expansion, ``c`` channels, ``se`` squeeze-excite ratio, ``n`` activation
-(``re`` ReLU, ``r6`` ReLU6, ``hs`` h-swish, ``sw`` swish; h-swish when absent).
+A code starts with a kind of a block family (:mod:`binas.space.families`): ``ir`` inverted residual, ``ds``
+depthwise separable, ``cn`` convolution, ``bt`` bottleneck, ... ``r`` repeats, ``k`` kernel, ``s`` stride, ``e``
+expansion, ``c`` channels, ``se`` squeeze-excite ratio, ``n`` activation (``re`` ReLU, ``r6`` ReLU6, ``hs``
+h-swish, ``sw`` swish; h-swish when absent).
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from binas.errors import ArchitectureError, FileError, SpaceError
 from binas.files import parse_json
 from binas.space.architecture import Architecture
-from binas.space.space import Config, OptionValue, SearchSpace, Stage
+from binas.space.codes import ACTIVATIONS, MAX_NUMBER, BlockCode
+from binas.space.families import FIELDS, family_of, family_of_kind, known_kinds
+from binas.space.space import Config, SearchSpace, Stage
 
-KINDS = ("ir", "ds", "dsa", "cn", "er")
-ACTIVATIONS = ("re", "r6", "hs", "sw")
-DEFAULT_ACTIVATION = "hs"
 MAX_TEXT = 100_000
-MAX_NUMBER = 1_000_000
 MAX_REPEATS = 100
-_FIELD = re.compile(r"(se|r|k|s|e|c)([0-9]{1,20}(?:\.[0-9]{1,400})?)")
+_FIELD = re.compile(r"([a-z]{1,20})([0-9]{1,20}(?:\.[0-9]{1,400})?)")
 
-Blocks = tuple["BlockCode", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BlockCode:
-    """One block string, parsed: ``channels`` are output channels, ``se`` a ratio of the expanded channels."""
-
-    kind: str
-    kernel: int
-    stride: int
-    channels: int
-    expansion: float = 1.0
-    se: float = 0.0
-    activation: str = DEFAULT_ACTIVATION
-    repeats: int = 1
-    skip: bool = True
-
-    def __str__(self) -> str:
-        parts = [self.kind, f"r{self.repeats}", f"k{self.kernel}", f"s{self.stride}"]
-        if self.kind != "cn" or self.expansion != 1.0:
-            parts.append(f"e{_plain(self.expansion)}")
-        parts.append(f"c{self.channels}")
-        if self.activation != DEFAULT_ACTIVATION:
-            parts.append(f"n{self.activation}")
-        if self.se:
-            parts.append(f"se{_plain(self.se)}")
-        if not self.skip:
-            parts.append("noskip")
-        return "_".join(parts)
-
-
-def _plain(number: float) -> str:
-    """Shortest text without an exponent that reads back as the same number."""
-    return np.format_float_positional(number, trim="-")
+Blocks = tuple[BlockCode, ...]
 
 
 def parse_block(text: str) -> BlockCode:
     """Read one block string; unknown codes are errors, never ignored."""
     kind, *fields = text.split("_")
     shown = repr(text[:80])
-    if kind not in KINDS:
+    if kind not in known_kinds():
         raise ArchitectureError(
-            f"block string {shown} starts with {kind[:40]!r}; known are {', '.join(KINDS)}."
+            f"block string {shown} starts with {kind[:40]!r}; known are {', '.join(known_kinds())}."
         )
+    names = {**FIELDS, **{field: field for field in family_of_kind(kind).fields}}
     values: dict[str, Any] = {"kind": kind}
     for item in fields:
-        key, value = _parse_field(item, shown)
+        key, value = _parse_field(item, names, shown)
         if key in values:
             raise ArchitectureError(f"block string {shown} gives {key} twice.")
         values[key] = value
@@ -84,25 +49,23 @@ def parse_block(text: str) -> BlockCode:
     missing = [key for key in ("kernel", "channels") if key not in values]
     if missing:
         raise ArchitectureError(f"block string {shown} does not say {' and '.join(missing)} (k3, c24).")
-    return BlockCode(**values)
+    extra = tuple((key, values.pop(key)) for key in family_of_kind(kind).fields if key in values)
+    return BlockCode(**values, extra=extra)
 
 
-_FIELDS = {"r": "repeats", "k": "kernel", "s": "stride", "e": "expansion", "c": "channels", "se": "se"}
-
-
-def _parse_field(item: str, shown: str) -> tuple[str, Any]:
+def _parse_field(item: str, names: dict[str, str], shown: str) -> tuple[str, Any]:
     if item == "noskip":
         return "skip", False
     if item[:1] == "n" and item[1:] in ACTIVATIONS:
         return "activation", item[1:]
     match = _FIELD.fullmatch(item)
-    if match is None:
+    if match is None or match[1] not in names:
         raise ArchitectureError(
-            f"block string {shown} has the unknown part {item[:40]!r}; known are r, k, s, e, c, se with a "
+            f"block string {shown} has the unknown part {item[:40]!r}; known are {', '.join(names)} with a "
             "number, n with re, r6, hs or sw, and noskip."
         )
     key, number = match.groups()
-    return _FIELDS[key], _parse_number(key, number, shown)
+    return names[key], _parse_number(key, number, shown)
 
 
 def _parse_number(key: str, text: str, shown: str) -> float | int:
@@ -112,7 +75,7 @@ def _parse_number(key: str, text: str, shown: str) -> float | int:
         raise ArchitectureError(
             f"block string {shown}: {key} must be above 0 and at most {largest}, got {text}."
         )
-    if key in ("e", "se"):
+    if key not in ("r", "k", "s", "c"):
         return value
     if "." in text:
         raise ArchitectureError(f"block string {shown}: {key} must be a whole number, got {text}.")
@@ -146,47 +109,14 @@ def format_network(stages: tuple[Blocks, ...]) -> str:
 
 
 def block_code(stage: Stage, block: int, config: Config) -> BlockCode:
-    """The block string of a config in 0-based ``block`` of ``stage``; needs MBConv options."""
-    options = stage.block_options(block, config)
-    where = f"config {config.name!r} of stage {stage.name!r}"
-    if options.get("family", "mbconv") != "mbconv" or options.get("channels") is None or options.get("op"):
+    """The block string of a config in 0-based ``block`` of ``stage``, as its family writes it."""
+    family = family_of(stage)
+    if config.get("family", family.name) != family.name:
         raise SpaceError(
-            f"{where} has no block string: it needs family mbconv and the keys channels, stride, kernel and "
-            "expansion."
+            f"config {config.name!r} of stage {stage.name!r} has no block string: its family is not the stage's, "
+            f"{family.name}."
         )
-    activation = options.get("activation", DEFAULT_ACTIVATION)
-    if activation not in ACTIVATIONS:
-        known = ", ".join(ACTIVATIONS)
-        raise SpaceError(f"{where} has the activation {activation!r}; block strings know {known}.")
-    return BlockCode(
-        kind="ir",
-        kernel=_whole(options.get("kernel", 3), "kernel", where),
-        stride=_whole(options.get("stride", 1), "stride", where),
-        channels=_whole(options["channels"], "channels", where),
-        expansion=_positive(options.get("expansion", 1), "expansion", where),
-        se=_se_ratio(options, where),
-        activation=str(activation),
-    )
-
-
-def _se_ratio(options: dict[str, OptionValue], where: str) -> float:
-    """``se: on`` takes ``se_ratio`` (a quarter where it is not given); ``se: 0.5`` is a ratio itself."""
-    se = options.get("se")
-    if not se:
-        return 0.0
-    return _positive(options.get("se_ratio", 0.25) if se is True else se, "se", where)
-
-
-def _whole(value: OptionValue, key: str, where: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_NUMBER:
-        raise SpaceError(f"{where}: {key} must be a whole number from 1 to {MAX_NUMBER}, got {value!r}.")
-    return value
-
-
-def _positive(value: OptionValue, key: str, where: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= MAX_NUMBER:
-        raise SpaceError(f"{where}: {key} must be a number above 0 and at most {MAX_NUMBER}, got {value!r}.")
-    return float(value)
+    return family.code(stage, block, config)
 
 
 def _fixed(codes: tuple[str, ...]) -> list[Blocks]:

@@ -13,14 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from binas.errors import SpaceError
-from binas.supernet.plain import (
-    NORM_EPS,
-    NORM_MOMENTUM,
-    ConvNorm,
-    SqueezeExcite,
-    SqueezeRule,
-    initialise_convolution,
-)
+from binas.space.families import ConvShape, SqueezeShape
+from binas.supernet.plain import NORM_EPS, NORM_MOMENTUM, ConvNorm, SqueezeExcite, initialise_convolution
 
 SHARED = "shared"
 Layer = Callable[[Tensor], Tensor]
@@ -158,12 +152,19 @@ class ElasticConv(nn.Module):
         largest: Tensor = list(self.weights.values())[-1]
         return largest.detach().abs().sum((0, 2, 3))
 
+    def importance_order(self, width: int) -> Tensor:
+        """The first ``width`` input channels by falling importance, then the others where they are."""
+        importance = self.importance()
+        order = torch.arange(len(importance), device=importance.device)
+        order[:width] = importance[:width].argsort(descending=True, stable=True)
+        return order
+
     def static(
         self, inputs: int, outputs: int, kernel: int = 1, norm: str = SHARED, activation: str = ""
     ) -> ConvNorm:
         """The plain layer of one choice with copied weights."""
         groups = outputs if self.depthwise else 1
-        plain = ConvNorm(inputs, outputs, kernel, self.stride, groups, activation)
+        plain = ConvNorm(ConvShape(inputs, outputs, kernel, self.stride, groups, activation))
         plain.conv.weight.data.copy_(self.weight(inputs, outputs, kernel).detach())  # type: ignore[union-attr, operator]
         self.norms[norm].copy_to(plain.norm)  # type: ignore[operator]
         return plain
@@ -183,10 +184,10 @@ def _pointwise(x: Tensor, weight: Tensor, shift: Tensor) -> Tensor:
 class ElasticSqueezeExcite(nn.Module):
     """Squeeze-excite on the active channel prefix, with a reduced width per choice."""
 
-    def __init__(self, channels: int, reduced: int, rule: SqueezeRule) -> None:
+    def __init__(self, widest: SqueezeShape) -> None:
         super().__init__()
-        self.rule = rule
-        self.full = SqueezeExcite(channels, reduced, rule)
+        self.rule = widest.rule
+        self.full = SqueezeExcite(widest)
 
     def forward(self, x: Tensor, reduced: int) -> Tensor:
         """x * gate, with the first ``reduced`` units and the first x.shape[1] channels of the widest layer."""
@@ -202,7 +203,7 @@ class ElasticSqueezeExcite(nn.Module):
         return gate[:, :, None, None]
 
     def reorder(self, order: Tensor) -> None:
-        """Put the channels into another order; those beyond the widest squeezed config keep their place."""
+        """Put the channels into another order."""
         full = self.full
         full.reduce.weight.data.copy_(full.reduce.weight.detach()[:, order])
         full.excite.weight.data.copy_(full.excite.weight.detach()[order])
@@ -210,7 +211,7 @@ class ElasticSqueezeExcite(nn.Module):
 
     def static(self, channels: int, reduced: int) -> SqueezeExcite:
         """The plain layer of one choice with copied weights."""
-        plain = SqueezeExcite(channels, reduced, self.rule)
+        plain = SqueezeExcite(SqueezeShape(channels, reduced, self.rule))
         plain.reduce.weight.data.copy_(self.full.reduce.weight.detach()[:reduced, :channels])
         plain.reduce.bias.data.copy_(self.full.reduce.bias.detach()[:reduced])
         plain.excite.weight.data.copy_(self.full.excite.weight.detach()[:channels, :reduced])

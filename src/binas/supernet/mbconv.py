@@ -15,20 +15,12 @@ from itertools import groupby
 import torch
 from torch import Tensor, nn
 
-from binas.errors import SpaceError
-from binas.space.blockstrings import BlockCode, block_code
-from binas.space.rounding import round_channels
-from binas.space.space import Config, Stage
-from binas.supernet.families import ElasticBlock, Family, Group, check_shape, register
+from binas.space.codes import BlockCode
+from binas.space.families import MOBILENET_V3, SqueezeShape
+from binas.space.families.mbconv import expanded_width
+from binas.supernet.families import ElasticBlock, Group
 from binas.supernet.layers import ElasticConv, ElasticSqueezeExcite
-from binas.supernet.plain import (
-    MOBILENET_V3,
-    ConvNorm,
-    PlainBlock,
-    SqueezeExcite,
-    SqueezeRule,
-    activation_layer,
-)
+from binas.supernet.plain import PlainBlock, activation_layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +54,7 @@ class ElasticMBConv(ElasticBlock):
         )
         reduced = max(choice.reduced for choice in choices)
         squeezed = max((choice.width for choice in choices if choice.reduced), default=0)
-        self.squeeze = ElasticSqueezeExcite(squeezed, reduced, MOBILENET_V3) if reduced else None
+        self.squeeze = ElasticSqueezeExcite(SqueezeShape(squeezed, reduced)) if reduced else None
         self.project = ElasticConv(widest, outputs, norms=[choice.norm for choice in choices])
         self.activations = nn.ModuleDict({c.activation: activation_layer(c.activation) for c in choices})
 
@@ -126,29 +118,23 @@ class ElasticMBConv(ElasticBlock):
         return out
 
     def start_from(self, config: int) -> None:
-        """Sort the expanded channels by the weight the projection gives them; copy kernels and norms."""
+        """Sort the expanded channels by the weight the projection gives them; copy kernels and norms.
+
+        Where squeeze-excite is narrower than the widest config its channels would have to stay among themselves;
+        then nothing is sorted.
+        """
         choice = self.choices[config]
         self.depthwise.start_from(choice.kernel, f"k{choice.kernel}")
         self.project.start_from(norm=choice.norm)
-        order = self._importance_order(choice.width)
+        widest = max(choice.width for choice in self.choices)
+        if self.squeeze is not None and self.squeeze.full.excite.out_features < widest:
+            return
+        order = self.project.importance_order(choice.width)
         self.expand.reorder(outputs=order)
         self.depthwise.reorder(outputs=order)
         self.project.reorder(inputs=order)
-        if self.squeeze is not None and len(self.squeeze.full.excite.bias) == len(order):
+        if self.squeeze is not None:
             self.squeeze.reorder(order)
-
-    def _importance_order(self, width: int) -> Tensor:
-        """Channels of the trained config by falling importance; channels beyond it stay where they are.
-
-        Where squeeze-excite is narrower than the widest config its channels stay among themselves, which one
-        order of all channels cannot promise; then nothing is sorted.
-        """
-        widest = len(self.project.importance())
-        squeezed = max((c.width for c in self.choices if c.reduced), default=widest)
-        order = torch.arange(widest, device=self.project.importance().device)
-        if squeezed == widest:
-            order[:width] = self.project.importance()[:width].argsort(descending=True, stable=True)
-        return order
 
     def static(self, config: int) -> nn.Module:
         """The plain MBConv block of one config."""
@@ -165,52 +151,12 @@ class ElasticMBConv(ElasticBlock):
         return PlainBlock(nn.Sequential(*layers), nn.Identity() if self.skip else None)
 
 
-def elastic_mbconv(stage: Stage, block: int, inputs: int) -> ElasticMBConv:
-    """The elastic block of all configs of one block of a stage."""
-    choices = []
-    for config in stage.blocks[block]:
-        outputs, stride = check_shape(stage, block, config)
-        choices.append(_choice(block_code(stage, block, config), inputs))
-    return ElasticMBConv(choices, inputs, outputs, stride)
+def elastic_mbconv(codes: Sequence[BlockCode], inputs: int) -> ElasticMBConv:
+    """The elastic block of these configs."""
+    choices = [_choice(code, inputs) for code in codes]
+    return ElasticMBConv(choices, inputs, codes[0].channels, codes[0].stride)
 
 
 def _choice(code: BlockCode, inputs: int) -> Choice:
-    width = round_channels(inputs * code.expansion)
+    width = expanded_width(code, inputs)
     return Choice(width, code.kernel, MOBILENET_V3.reduced(code.se, width, inputs), code.activation)
-
-
-def plain_mbconv(stage: Stage, block: int, config: Config, inputs: int) -> nn.Module:
-    """The plain block of one config with fresh weights."""
-    return plain_block(block_code(stage, block, config), inputs)
-
-
-def plain_block(code: BlockCode, inputs: int, rule: SqueezeRule = MOBILENET_V3) -> nn.Module:
-    """The block of a block string: ``ir``, ``ds``, ``dsa``, ``er`` or ``cn``, with fresh weights.
-
-    ``ds`` ends without an activation, ``dsa`` with one; ``er`` expands by a k x k convolution instead of a
-    depth-wise one. A residual connection needs stride 1 and equal channels, and no ``noskip``; ``cn`` has none.
-    """
-    if code.kind == "cn":
-        return ConvNorm(inputs, code.channels, code.kernel, code.stride, activation=code.activation)
-    width = inputs if code.kind in ("ds", "dsa") else round_channels(inputs * code.expansion)
-    layers = _middle(code, inputs, width)
-    if code.se:
-        layers.append(SqueezeExcite(width, rule.reduced(code.se, width, inputs), rule))
-    layers.append(ConvNorm(width, code.channels, activation=code.activation if code.kind == "dsa" else ""))
-    skip = code.skip and code.stride == 1 and inputs == code.channels
-    return PlainBlock(nn.Sequential(*layers), nn.Identity() if skip else None)
-
-
-def _middle(code: BlockCode, inputs: int, width: int) -> list[nn.Module]:
-    """The layers up to squeeze-excite."""
-    if code.kind == "er":
-        return [ConvNorm(inputs, width, code.kernel, code.stride, activation=code.activation)]
-    depthwise = ConvNorm(width, width, code.kernel, code.stride, width, code.activation)
-    if code.kind == "ir":
-        return [ConvNorm(inputs, width, activation=code.activation), depthwise]
-    if code.kind in ("ds", "dsa"):
-        return [depthwise]
-    raise SpaceError(f"a block of kind {code.kind!r} cannot be built ({code}).")
-
-
-register(Family("mbconv", elastic_mbconv, plain_mbconv, block_code))

@@ -15,14 +15,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from binas.errors import ArchitectureError, SpaceError
+from binas.errors import ArchitectureError
 from binas.space.architecture import Architecture
 from binas.space.encoding import Encoding
+from binas.space.families import Shape, family_of
+from binas.space.networks import arriving, blocks_arriving, codes_of, network_sizes, stage_codes
 from binas.space.space import SearchSpace, Stage
-from binas.supernet.families import ElasticBlock, Group, family_of, stage_shape
+from binas.supernet.families import ElasticBlock, Group
 from binas.supernet.paths import Indices, Paths, check_paths, check_relaxed, paths_of
-from binas.supernet.plain import initialise
-from binas.supernet.static import blocks_in_a_row, codes_of, head_of, network_sizes
+from binas.supernet.plain import blocks_in_a_row, initialise
+from binas.supernet.static import head_of
 
 Order = NDArray[np.int64]
 
@@ -34,12 +36,13 @@ class Supernet(nn.Module):
         super().__init__()
         self.space = space
         channels, _, classes = network_sizes(space)
-        self.stem, width = blocks_in_a_row(codes_of(space.stem), channels)
-        stages = []
-        for stage in space.stages:
-            stages.append(nn.ModuleList(_elastic_blocks(stage, width)))
-            width = stage_shape(stage)[0]
-        self.head = head_of(space, width, classes)
+        shapes = arriving(space)
+        self.stem, _ = blocks_in_a_row(codes_of(space.stem), channels)
+        stages = [
+            nn.ModuleList(_elastic_blocks(stage, shape))
+            for stage, shape in zip(space.stages, shapes[:-1], strict=True)
+        ]
+        self.head = head_of(space, shapes[-1].channels, classes)
         initialise(self)
         self.stages = nn.ModuleList(stages)  # after initialise: elastic layers set their own weights
 
@@ -129,12 +132,9 @@ class Supernet(nn.Module):
         return torch.cat([rows for rows, _ in done]), np.concatenate([ids for _, ids in done])
 
 
-def _elastic_blocks(stage: Stage, inputs: int) -> Iterator[ElasticBlock]:
-    width, stride = stage_shape(stage)
-    if 0 in stage.depths and (width != inputs or stride != 1):
-        raise SpaceError(f"stage {stage.name!r} may vanish, so it must keep channels and resolution.")
-    for b in range(len(stage.blocks)):
-        yield family_of(stage).elastic(stage, b, inputs if b == 0 else width)
+def _elastic_blocks(stage: Stage, entering: Shape) -> Iterator[ElasticBlock]:
+    for codes, shape in zip(stage_codes(stage), blocks_arriving(stage, entering), strict=True):
+        yield family_of(stage).build_elastic(codes, shape.channels)
 
 
 def _groups(chosen: Order) -> Iterator[Group]:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
 
 from binas.errors import SpaceError
-from binas.space.rounding import round_channels
+from binas.space.codes import BlockCode
+from binas.space.families import (
+    MOBILENET_V3,
+    BlockShape,
+    ConvShape,
+    Layer,
+    SqueezeRule,
+    SqueezeShape,
+    describe,
+    family_of_kind,
+)
 
 NORM_EPS = 1e-5
 NORM_MOMENTUM = 0.1
@@ -32,67 +40,41 @@ def activation_layer(code: str) -> nn.Module:
     return _ACTIVATIONS[code]()
 
 
-@dataclass(frozen=True, slots=True)
-class SqueezeRule:
-    """How a squeeze-excite ratio becomes a layer.
-
-    The reduced width is ratio * (expanded or input channels of the block), rounded to ``divisor`` by the
-    MobileNet rule. The default is MobileNetV3's; MnasNet and EfficientNet take input channels, divisor 1 and
-    a sigmoid gate.
-    """
-
-    of: Literal["expanded", "input"] = "expanded"
-    divisor: int = 8
-    gate: Literal["hard", "sigmoid"] = "hard"
-    activation: str = "re"
-
-    def reduced(self, ratio: float, expanded: int, inputs: int) -> int:
-        """Channels between the two layers; 0 when there is no squeeze-excite."""
-        return (
-            round_channels(ratio * (expanded if self.of == "expanded" else inputs), self.divisor)
-            if ratio
-            else 0
-        )
-
-
-MOBILENET_V3 = SqueezeRule()
-
-
 def norm_layer(channels: int) -> nn.BatchNorm2d:
     """BatchNorm with the settings all networks here share."""
     return nn.BatchNorm2d(channels, eps=NORM_EPS, momentum=NORM_MOMENTUM)
 
 
 class ConvNorm(nn.Sequential):
-    """Convolution without bias, BatchNorm and an optional activation; odd kernels keep the size."""
+    """Convolution and BatchNorm, or convolution with a bias, and an optional activation."""
 
-    def __init__(
-        self,
-        inputs: int,
-        outputs: int,
-        kernel: int = 1,
-        stride: int = 1,
-        groups: int = 1,
-        activation: str = "",
-    ) -> None:
-        if kernel % 2 == 0:
-            raise SpaceError(f"a kernel must be odd so that it has a centre, got {kernel}.")
-        convolution = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False)
-        layers: list[tuple[str, nn.Module]] = [("conv", convolution), ("norm", norm_layer(outputs))]
-        if activation:
-            layers.append(("activation", activation_layer(activation)))
+    def __init__(self, shape: ConvShape) -> None:
+        convolution = nn.Conv2d(
+            shape.inputs,
+            shape.outputs,
+            shape.kernel,
+            shape.stride,
+            shape.kernel // 2,
+            groups=shape.groups,
+            bias=not shape.norm,
+        )
+        layers: list[tuple[str, nn.Module]] = [("conv", convolution)]
+        if shape.norm:
+            layers.append(("norm", norm_layer(shape.outputs)))
+        if shape.activation:
+            layers.append(("activation", activation_layer(shape.activation)))
         super().__init__(OrderedDict(layers))
 
 
 class SqueezeExcite(nn.Module):
     """x * gate(W2 act(W1 mean(x) + b1) + b2), the mean over height and width."""
 
-    def __init__(self, channels: int, reduced: int, rule: SqueezeRule = MOBILENET_V3) -> None:
+    def __init__(self, shape: SqueezeShape) -> None:
         super().__init__()
-        self.reduce = nn.Linear(channels, reduced)
-        self.activation = activation_layer(rule.activation)
-        self.excite = nn.Linear(reduced, channels)
-        self.gate = nn.Hardsigmoid() if rule.gate == "hard" else nn.Sigmoid()
+        self.reduce = nn.Linear(shape.channels, shape.reduced)
+        self.activation = activation_layer(shape.rule.activation)
+        self.excite = nn.Linear(shape.reduced, shape.channels)
+        self.gate = nn.Hardsigmoid() if shape.rule.gate == "hard" else nn.Sigmoid()
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, channels, h, w) to the same shape."""
@@ -119,6 +101,47 @@ class PlainBlock(nn.Module):
         if self.shortcut is not None:
             out = out + self.shortcut(x)
         return out if self.activation is None else self.activation(out)
+
+
+def module_of(layer: Layer) -> nn.Module:
+    """The module of a described layer, with fresh weights."""
+    if isinstance(layer, ConvShape):
+        return ConvNorm(layer)
+    if isinstance(layer, SqueezeShape):
+        return SqueezeExcite(layer)
+    if isinstance(layer, BlockShape):
+        shortcut = None if layer.shortcut is None else _row(layer.shortcut)
+        return PlainBlock(nn.Sequential(*map(module_of, layer.body)), shortcut, layer.activation)
+    raise SpaceError(
+        f"no module is known for the layer {layer!r}; give its family a function that builds the plain block."
+    )
+
+
+def _row(layers: tuple[Layer, ...]) -> nn.Module:
+    """One layer as itself, none as the identity."""
+    modules = [module_of(layer) for layer in layers]
+    return modules[0] if len(modules) == 1 else nn.Sequential(*modules) if modules else nn.Identity()
+
+
+def described_block(code: BlockCode, inputs: int, rule: SqueezeRule) -> nn.Module:
+    """A block with fresh weights, built from the description of its layers."""
+    return module_of(describe(code, inputs, rule))
+
+
+def plain_block(code: BlockCode, inputs: int, rule: SqueezeRule = MOBILENET_V3) -> nn.Module:
+    """The block of a block string of any family, on ``inputs`` channels, with fresh weights."""
+    return family_of_kind(code.kind).build_plain(code, inputs, rule)
+
+
+def blocks_in_a_row(
+    codes: Iterable[BlockCode], channels: int, squeeze: SqueezeRule = MOBILENET_V3
+) -> tuple[nn.Sequential, int]:
+    """Plain blocks one after another, and the channels that leave the last."""
+    blocks = []
+    for code in codes:
+        blocks.append(plain_block(code, channels, squeeze))
+        channels = code.channels
+    return nn.Sequential(*blocks), channels
 
 
 class Head(nn.Module):

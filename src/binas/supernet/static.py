@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from torch import Tensor, nn
 
-from binas.errors import ArchitectureError, SpaceError
+from binas.errors import ArchitectureError
 from binas.space.architecture import Architecture
-from binas.space.blockstrings import BlockCode, parse_network, parse_repeated
+from binas.space.blockstrings import parse_network, parse_repeated
+from binas.space.families import MOBILENET_V3, SqueezeRule
+from binas.space.networks import codes_of, network_sizes, stage_codes
 from binas.space.space import SearchSpace
-from binas.supernet.families import family_of, stage_shape
-from binas.supernet.mbconv import plain_block
-from binas.supernet.plain import MOBILENET_V3, Head, SqueezeRule, initialise
+from binas.supernet.plain import Head, blocks_in_a_row, initialise
 
 
 class StaticNetwork(nn.Module):
@@ -64,42 +62,19 @@ class StaticNetwork(nn.Module):
         channels, _, classes = network_sizes(space)
         space.check(architecture)
         stem, width = blocks_in_a_row(codes_of(space.stem), channels)
-        body: list[nn.Module] = []
-        for s, (stage, names) in enumerate(zip(space.stages, architecture.stages, strict=True)):
-            for b, name in enumerate(names):
-                config = stage.blocks[b][space.config_index(s, b, name)]
-                body.append(family_of(stage).plain(stage, b, config, width))
-                width = stage_shape(stage)[0]
-        network = cls(channels, stem, nn.Sequential(*body), head_of(space, width, classes))
+        table = [stage_codes(stage) for stage in space.stages]
+        codes = [
+            table[s][b][space.config_index(s, b, name)]
+            for s, names in enumerate(architecture.stages)
+            for b, name in enumerate(names)
+        ]
+        body, width = blocks_in_a_row(codes, width)
+        network = cls(channels, stem, body, head_of(space, width, classes))
         initialise(network)
         return network
-
-
-def blocks_in_a_row(
-    codes: Iterable[BlockCode], channels: int, squeeze: SqueezeRule = MOBILENET_V3
-) -> tuple[nn.Sequential, int]:
-    """Plain blocks one after another, and the channels that leave the last."""
-    blocks = []
-    for code in codes:
-        blocks.append(plain_block(code, channels, squeeze))
-        channels = code.channels
-    return nn.Sequential(*blocks), channels
-
-
-def codes_of(texts: Iterable[str]) -> list[BlockCode]:
-    """The blocks of a space's stem or head, repeats unrolled."""
-    return [code for text in texts for code in parse_repeated(text)]
 
 
 def head_of(space: SearchSpace, channels: int, classes: int) -> Head:
     """The head of a space with fresh weights, for ``channels`` that leave the last stage."""
     blocks, channels = blocks_in_a_row(codes_of(space.head), channels)
     return Head(blocks, channels, classes, space.features)
-
-
-def network_sizes(space: SearchSpace) -> tuple[int, int, int]:
-    """Channels, resolution and classes of a space from which networks can be built."""
-    if space.channels is None or space.resolution is None or space.classes is None:
-        need = "channels, resolution and classes"
-        raise SpaceError(f"the space {space.name!r} does not say {need}, so no network can be built from it.")
-    return space.channels, space.resolution, space.classes

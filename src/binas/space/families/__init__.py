@@ -1,0 +1,50 @@
+"""Block families: what a config means as a block string, as layers, as costs and as weights. Loads no torch."""
+
+from binas.space.families._base import (
+    FIELDS,
+    Family,
+    describe,
+    family_names,
+    family_of,
+    family_of_kind,
+    known_kinds,
+    register,
+)
+from binas.space.families.bottleneck import BOTTLENECK
+from binas.space.families.layers import (
+    MOBILENET_V3,
+    BlockShape,
+    ConvShape,
+    Layer,
+    PoolShape,
+    Shape,
+    SqueezeRule,
+    SqueezeShape,
+    Step,
+    Trace,
+)
+from binas.space.families.mbconv import MBCONV
+
+register(MBCONV)
+register(BOTTLENECK)
+
+__all__ = [
+    "FIELDS",
+    "MOBILENET_V3",
+    "BlockShape",
+    "ConvShape",
+    "Family",
+    "Layer",
+    "PoolShape",
+    "Shape",
+    "SqueezeRule",
+    "SqueezeShape",
+    "Step",
+    "Trace",
+    "describe",
+    "family_names",
+    "family_of",
+    "family_of_kind",
+    "known_kinds",
+    "register",
+]

@@ -1,0 +1,115 @@
+"""What a block family is, and the register of those that are known."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from binas.errors import SpaceError
+from binas.space.codes import BlockCode
+from binas.space.families.layers import Layer, SqueezeRule
+from binas.space.space import Config, Stage
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from binas.supernet.families import ElasticBlock
+
+FIELDS = {"r": "repeats", "k": "kernel", "s": "stride", "e": "expansion", "c": "channels", "se": "se"}
+DEFAULT_FAMILY = "mbconv"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Everything binas needs to know about one kind of block.
+
+    ``code(stage, block, config)`` is the block of a config (0-based block) as a block string; ``kinds`` are the
+    words its strings start with, ``fields`` the number fields it adds to the grammar (``g`` for ``g4``).
+    ``describe(code, inputs, rule)`` gives the layers of a block on ``inputs`` channels: its costs derive from it.
+    ``elastic(codes, inputs)`` builds the shared weights of all configs of a block. ``plain(code, inputs, rule)``
+    builds the block alone with fresh weights; left out, it is built from the description.
+
+    Both builders need torch, which this room does not load: give a function, or text ``package.module:function``
+    that is imported when a network is built.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    code: Callable[[Stage, int, Config], BlockCode]
+    describe: Callable[[BlockCode, int, SqueezeRule], Layer]
+    elastic: Callable[[Sequence[BlockCode], int], ElasticBlock] | str
+    plain: Callable[[BlockCode, int, SqueezeRule], nn.Module] | str = "binas.supernet.plain:described_block"
+    fields: tuple[str, ...] = ()
+
+    def build_elastic(self, codes: Sequence[BlockCode], inputs: int) -> ElasticBlock:
+        """Shared weights of all configs of one block. Loads torch."""
+        block: ElasticBlock = _resolve(self.elastic)(codes, inputs)
+        return block
+
+    def build_plain(self, code: BlockCode, inputs: int, rule: SqueezeRule) -> nn.Module:
+        """One block with fresh weights. Loads torch."""
+        block: nn.Module = _resolve(self.plain)(code, inputs, rule)
+        return block
+
+
+def _resolve(builder: Callable[..., Any] | str) -> Callable[..., Any]:
+    if not isinstance(builder, str):
+        return builder
+    module, _, name = builder.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return found
+
+
+_FAMILIES: dict[str, Family] = {}
+
+
+def register(family: Family) -> None:
+    """Make a family known; one whose name, kinds or fields are taken or cannot be read back is refused."""
+    if family.name in _FAMILIES:
+        raise SpaceError(f"a block family called {family.name!r} is registered already.")
+    for kind in family.kinds:
+        if kind in known_kinds() or not re.fullmatch("[a-z]+", kind):
+            raise SpaceError(f"the kind {kind!r} of family {family.name!r} is taken or not small letters.")
+    for field in family.fields:
+        taken = field in FIELDS or field in BlockCode.__dataclass_fields__
+        if taken or not re.fullmatch("[a-mo-z][a-z]*", field):
+            raise SpaceError(
+                f"the field {field!r} of family {family.name!r} is taken, or not small letters that do not start "
+                "with n."
+            )
+    _FAMILIES[family.name] = family
+
+
+def family_names() -> tuple[str, ...]:
+    """Names of the known families."""
+    return tuple(sorted(_FAMILIES))
+
+
+def known_kinds() -> tuple[str, ...]:
+    """Words that block strings may start with, of all families."""
+    return tuple(kind for family in _FAMILIES.values() for kind in family.kinds)
+
+
+def family_of(stage: Stage) -> Family:
+    """The family a stage names; MBConv when it names none."""
+    name = stage.get("family", DEFAULT_FAMILY)
+    if name not in _FAMILIES:
+        known = ", ".join(family_names())
+        raise SpaceError(f"stage {stage.name!r} has the unknown block family {name!r}; known are {known}.")
+    return _FAMILIES[str(name)]
+
+
+def family_of_kind(kind: str) -> Family:
+    """The family whose block strings start with ``kind``."""
+    for family in _FAMILIES.values():
+        if kind in family.kinds:
+            return family
+    raise SpaceError(f"no block family has the kind {kind!r}; known are {', '.join(known_kinds())}.")
+
+
+def describe(code: BlockCode, inputs: int, rule: SqueezeRule) -> Layer:
+    """The layers of a block of any family on ``inputs`` channels."""
+    return family_of_kind(code.kind).describe(code, inputs, rule)

@@ -194,8 +194,8 @@ class _Training:
     def _set_rate(self) -> None:
         """The learning rate of the optimizer step this batch belongs to."""
         phase = self.job.phase
-        steps = [count // phase.accumulate for count in (self._position(), phase.epochs * self.batches)]
-        rate = learning_rate(phase, *steps, self.batches / phase.accumulate)
+        step, steps = (n // phase.accumulate for n in (self._position(), phase.epochs * self.batches))
+        rate = learning_rate(phase, step, steps, self.batches / phase.accumulate)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
 

@@ -1,21 +1,30 @@
 """What each design choice contributes to accuracy (paper section 3.2), in percentage points.
 
 ACC = base + sum_s Delta^s_{d^s} + sum_s sum_{b <= d^s} Delta^s_{b, c_b}      (equation of the estimator)
+
+Errors of measured contributions depend on each other, so a table may carry their covariance: of a predicted
+accuracy it gives the standard error, and of the difference of two architectures.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from binas.errors import TableError, several
 from binas.files import dump_json, write_text
+from binas.space.architecture import Architecture
+from binas.space.encoding import Encoding
 from binas.space.space import SearchSpace
 from binas.tables.entries import (
+    Array,
     Column,
     ConfigEntries,
     DepthEntries,
@@ -46,12 +55,28 @@ class ContributionsFile(BaseModel):
     base: Number = Field(description="Expected accuracy of a random architecture, E[Acc], in percent")
     depths: DepthEntries = Field(description="stage -> depth -> Delta_b^s")
     configs: ConfigEntries = Field(description="stage -> one object per block: config -> Delta_{b,c}^s")
+    covariance: str | None = Field(
+        None,
+        description="Covariance of (base, configs, depths) in percent^2: lower triangle row by row, 32-bit little-endian "
+        "floats in base64",
+    )
     provenance: Provenance = Provenance()
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number with its standard error; NaN where that is not known."""
+
+    value: float
+    stderr: float
 
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """Contributions of a space: base accuracy, per depth, per config; NaN standard errors are unknown."""
+    """Contributions of a space: base accuracy, per depth, per config; NaN standard errors are unknown.
+
+    ``covariance`` is that of (base, configs, depths), in the order of ``Column.flat``, in percent^2.
+    """
 
     space: SearchSpace
     base: float
@@ -61,9 +86,30 @@ class Contributions:
     count: Column | None = None
     provenance: Provenance = field(default_factory=Provenance)
     base_count: float = math.nan
+    covariance: Array | None = None
+
+    def accuracy(self, architecture: Architecture) -> Estimate:
+        """Predicted accuracy of an architecture in percent."""
+        return self._estimate(self._row(architecture))
+
+    def difference(self, first: Architecture, second: Architecture) -> Estimate:
+        """Predicted accuracy of ``first`` minus that of ``second``, in points; what both share cancels."""
+        return self._estimate(self._row(first) - self._row(second))
+
+    def _row(self, architecture: Architecture) -> Array:
+        return np.concatenate([[1.0], *Encoding(self.space).encode(architecture, inactive="zero")])
+
+    def _estimate(self, row: Array) -> Estimate:
+        value = math.fsum(row * np.append(self.base, self.values.flat()))
+        if self.covariance is not None:
+            return Estimate(value, math.sqrt(max(0.0, float(row @ self.covariance @ row))))
+        unknown = self.values.map(lambda values: np.full_like(values, math.nan))
+        errors = np.append(self.base_stderr, (self.stderr or unknown).flat())
+        return Estimate(value, math.sqrt(math.fsum(np.square(row * errors)[row != 0])))
 
     def to_data(self) -> dict[str, Any]:
         """The JSON object of the file."""
+        known = {} if self.covariance is None else {"covariance": covariance_data(self.covariance)}
         return {
             "format": FORMAT,
             "version": 1,
@@ -72,11 +118,12 @@ class Contributions:
             "base": number_data(self.base, self.base_stderr, self.base_count),
             "depths": depth_data(self.space, self.values, self.stderr, self.count),
             "configs": config_data(self.space, self.values, self.stderr, self.count),
+            **known,
             "provenance": self.provenance.to_data(),
         }
 
     def save(self, path: Path) -> None:
-        """Write as ``.json`` or ``.csv``, atomically."""
+        """Write as ``.json`` or ``.csv``, atomically; a spreadsheet has no place for the covariance."""
         from binas.tables.spreadsheet import contributions_to_csv
 
         path = Path(path)
@@ -89,6 +136,7 @@ def contributions_from_data(data: Any, space: SearchSpace, where: str) -> Contri
     reader = EntryReader(space, "contributions", other_space(parsed.space, space))
     base = reader.single(parsed.base, "base")
     depths, configs = reader.depths(parsed.depths, required=True), reader.configs(parsed.configs)
+    covariance = _covariance(parsed.covariance, 1 + space.alpha_size + space.beta_size, reader.problems)
     if reader.problems:
         advice = f"The table must cover the space {space.name!r} completely with finite numbers"
         raise TableError(several(where, reader.problems, advice + "."))
@@ -101,7 +149,31 @@ def contributions_from_data(data: Any, space: SearchSpace, where: str) -> Contri
         known_column(depths, configs, "count"),
         parsed.provenance,
         math.nan if base.count is None else base.count,
+        covariance,
     )
+
+
+def covariance_data(covariance: Array) -> str:
+    """The lower triangle as text: row by row, 32-bit little-endian floats, base64."""
+    lower = covariance[np.tril_indices(len(covariance))]
+    return base64.b64encode(lower.astype("<f4").tobytes()).decode("ascii")
+
+
+def _covariance(text: str | None, size: int, problems: list[str]) -> Array | None:
+    """The matrix of :func:`covariance_data`; what is wrong with it is added to ``problems``."""
+    if text is None:
+        return None
+    try:
+        lower = np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(np.float64)
+    except (binascii.Error, ValueError) as error:
+        problems.append(f"covariance cannot be read ({error})")
+        return None
+    if len(lower) != size * (size + 1) // 2 or not np.isfinite(lower).all():
+        problems.append(f"covariance must hold {size * (size + 1) // 2} finite numbers, it holds {len(lower)}")
+        return None
+    full = np.zeros((size, size))
+    full[np.tril_indices(size)] = lower
+    return np.asarray(full + np.tril(full, -1).T)
 
 
 def load_contributions(path: Path, space: SearchSpace) -> Contributions:

@@ -1,0 +1,1 @@
+"""Measuring what each design choice contributes to accuracy, and architectures to judge that by."""

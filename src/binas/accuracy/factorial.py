@@ -1,0 +1,125 @@
+"""The factorial protocol: uniform passes that inform all decisions at once.
+
+Every image takes a balanced uniform path in every pass; the outcome says something about each of the path's decisions,
+where the paper's protocol (section 3.2) spends a whole pass on one. All contributions are estimated together by the
+shrunken regression of :mod:`binas.accuracy.shrinkage` on the bilinear design of section 3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.stats import kendalltau
+
+from binas.accuracy.design import Design
+from binas.accuracy.errorbars import covariance
+from binas.accuracy.journal import Journal
+from binas.accuracy.normal import Recorded, Sums, normal_equations
+from binas.accuracy.outcomes import Evaluator, Indices, OutcomeKind
+from binas.accuracy.passes import measure
+from binas.accuracy.paths import Paths, balanced_paths
+from binas.accuracy.progress import Watcher
+from binas.accuracy.results import table_of
+from binas.accuracy.shrinkage import Settings, choose_settings, fit
+from binas.errors import ConfigError
+from binas.space.sampling import sample_many
+from binas.tables.contributions import Contributions
+
+FIRST_LOOK = 4  # passes before the first answer
+GROWTH = 1.5  # passes from one answer to the next
+JUDGED = 500  # random architectures whose ranking must be stable
+SPLITS = 20
+
+
+def factorial(
+    evaluator: Evaluator,
+    journal: Journal,
+    passes: int,
+    outcome: OutcomeKind = "log-probability",
+    target: float | None = None,
+    seed: int = 0,
+    watcher: Watcher | None = None,
+) -> Iterator[Contributions]:
+    """Measure up to ``passes`` passes over the evaluator's images, giving better answers on the way.
+
+    With a ``target`` it ends as soon as the stability of the ranking (:func:`stability`) reaches it. Passes that
+    are recorded are not measured again, and the answer is the same as without interruption.
+    """
+    if passes < 2:
+        raise ConfigError(f"the factorial protocol needs at least 2 passes over the images, got {passes}.")
+    watcher, design = watcher or Watcher(), Design(evaluator.space)
+
+    def paths(images: Indices, number: int) -> Paths:
+        return balanced_paths(evaluator.space, images, number, seed)
+
+    watcher.start("factorial protocol", passes, evaluator.images)
+    done = 0
+    for look in looks(passes):
+        measure(evaluator, journal, done, look, paths, watcher)
+        done = look
+        answer, stable = factorial_contributions(Recorded(design, journal, done, seed, kinds_of(outcome)))
+        watcher.note(f"stability {stable:.3f}")
+        yield answer
+        if target is not None and stable >= target:
+            break
+    watcher.finish()
+
+
+def looks(passes: int) -> list[int]:
+    """Numbers of passes after which an answer is given: a growing distance apart, the last one at the end."""
+    found, at = [], FIRST_LOOK
+    while at < passes:
+        found.append(at)
+        at = max(at + 1, round(at * GROWTH))
+    return [*found, passes]
+
+
+def kinds_of(outcome: OutcomeKind) -> tuple[OutcomeKind, ...]:
+    """The outcomes a fit needs: 0/1 always, as values are accuracies."""
+    return ("correct",) if outcome == "correct" else ("correct", outcome)
+
+
+def factorial_contributions(recorded: Recorded, shrink: bool = True) -> tuple[Contributions, float]:
+    """Contributions from recorded passes, and the stability of the ranking they give.
+
+    Without ``shrink`` it is the plain least-squares fit within images to the 0/1 outcomes.
+    """
+    design, sums = recorded.design, normal_equations(recorded)
+    settings = choose_settings(sums, design.similarities) if shrink else Settings({})
+    found, stable = fit(sums, design.similarities, settings), stability(design, sums, settings, recorded.seed)
+    vector = np.append(sums.means[0], design.contrasts @ found.gamma)
+    errors = covariance(recorded, sums, settings, found)
+    counts = np.append(recorded.evaluations, sums.counts)
+    return table_of(design.space, vector, errors, counts, _about(recorded, settings, stable)), stable
+
+
+def stability(design: Design, sums: Sums, settings: Settings, seed: int) -> float:
+    """Mean Kendall tau-b between rankings fitted to two halves of the images, over random halves.
+
+    The rankings are those of ``JUDGED`` random architectures; halves know less than the whole, so the ranking from
+    all images is more stable than this number says.
+    """
+    rows = design.rows(*design.space.to_indices(sample_many(design.space, JUDGED, seed)))
+    rng, taus = np.random.default_rng([seed, 2]), []
+    for _ in range(SPLITS):
+        groups = rng.permutation(len(sums.grams))
+        halves = np.split(groups, [len(groups) // 2])
+        first, second = (fit(sums.only(half), design.similarities, settings).gamma for half in halves)
+        taus.append(kendalltau(rows @ (design.contrasts @ first), rows @ (design.contrasts @ second))[0])
+    return float(np.nan_to_num(np.mean(taus)))
+
+
+def _about(recorded: Recorded, settings: Settings, stable: float) -> dict[str, Any]:
+    return {
+        "protocol": "factorial",
+        "outcome": recorded.kinds[-1],
+        "images": recorded.journal.images,
+        "passes": recorded.passes,
+        "evaluations": recorded.evaluations,
+        "seed": recorded.seed,
+        "stability": stable,
+        "shrinkage": {name: float(value) for name, value in settings.variances.items()},
+        "slope": settings.slope,
+    }

@@ -1,0 +1,168 @@
+"""Normal equations of recorded passes, within images, read in stretches: memory grows with (features)^2 only.
+
+With x = T'z (:mod:`binas.accuracy.design`) and bars for means over the P passes of an image i,
+
+    gram = sum_i sum_p (x_ip - x_i.)(x_ip - x_i.)',    moment = sum_i sum_p (x_ip - x_i.)(y_ip - y_i.).
+
+Taking out both means removes each image's own difficulty exactly: it is the regression with a constant per image,
+unbiased for any P >= 2. (Centring the outcomes alone would shrink all effects by (P - 1) / P.) Images are dealt into
+``GROUPS`` groups at random and sums are kept per group, for cross-validation and for halves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from binas.accuracy.design import Design
+from binas.accuracy.journal import Journal
+from binas.accuracy.outcomes import Array, Indices, OutcomeKind, outcome_values
+from binas.accuracy.paths import balanced_paths
+
+GROUPS = 10
+AT_ONCE = 2**17  # evaluations in memory
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """All passes of some images: row p * n + i of ``rows`` is image i in pass p; ``values`` are (kinds, P, n)."""
+
+    images: Indices
+    rows: csr_array
+    values: Array
+
+    @property
+    def passes(self) -> int:
+        """P."""
+        return self.values.shape[1]
+
+    @cached_property
+    def owners(self) -> Indices:
+        """The image of each row, counted from 0."""
+        return np.tile(np.arange(len(self.images)), self.passes)
+
+    @property
+    def centred(self) -> Array:
+        """Outcomes minus their image's mean, (kinds, P * n)."""
+        return self.within(self.values.reshape(len(self.values), -1))
+
+    def within(self, values: Array) -> Array:
+        """Numbers per row, (kinds, P * n), minus their image's mean."""
+        shaped = values.reshape(len(values), self.passes, -1)
+        return np.asarray((shaped - shaped.mean(axis=1, keepdims=True)).reshape(len(values), -1))
+
+    def per_image(self, weights: Array) -> Array:
+        """sum_p weight * row of each image, (n, features)."""
+        shape = len(self.images), len(self.owners)
+        return csr_array((weights, (self.owners, np.arange(shape[1]))), shape=shape).dot(self.rows).toarray()
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """The first ``passes`` passes of a factorial measurement; ``kinds`` are the outcomes asked for."""
+
+    design: Design
+    journal: Journal
+    passes: int
+    seed: int
+    kinds: tuple[OutcomeKind, ...]
+
+    @property
+    def evaluations(self) -> int:
+        """Image evaluations behind it."""
+        return self.journal.images * self.passes
+
+    def stretches(self) -> Iterator[Stretch]:
+        """All images, a stretch after the other."""
+        step = max(1, AT_ONCE // self.passes)
+        for first in range(0, self.journal.images, step):
+            yield self._stretch(np.arange(first, min(first + step, self.journal.images)))
+
+    def _stretch(self, images: Indices) -> Stretch:
+        numbers, ends = range(self.passes), (int(images[0]), int(images[-1]) + 1)
+        space, read = self.design.space, [self.journal.read(p, *ends) for p in numbers]
+        rows = [self.design.rows(*balanced_paths(space, images, p, self.seed)) for p in numbers]
+        values = np.array([[outcome_values(outcomes, kind) for outcomes in read] for kind in self.kinds])
+        return Stretch(images, vstack(rows, format="csr"), values)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Per group of images: ``grams`` (G, q, q), ``moments`` (kinds, G, q).
+
+    Of all evaluations: ``means`` (kinds,) of the outcomes, ``spreads`` (kinds,), their sums of squares within images,
+    and ``counts`` (size,), how often each config and depth was used.
+    """
+
+    grams: Array
+    moments: Array
+    means: Array
+    spreads: Array
+    counts: Array
+
+    @cached_property
+    def gram(self) -> Array:
+        """Of all groups."""
+        return np.asarray(self.grams.sum(axis=0))
+
+    @cached_property
+    def moment(self) -> Array:
+        """Of all groups, (kinds, q)."""
+        return np.asarray(self.moments.sum(axis=1))
+
+    def only(self, groups: Indices) -> Sums:
+        """Some of the groups."""
+        return replace(self, grams=self.grams[groups], moments=self.moments[:, groups])
+
+    def folds(self) -> list[tuple[Sums, Sums]]:
+        """(all groups but one, that one), for each group."""
+        numbers = np.arange(len(self.grams))
+        return [(self.only(np.delete(numbers, g)), self.only(numbers[g : g + 1])) for g in numbers]
+
+
+def image_groups(images: int, seed: int) -> Indices:
+    """The group of each image: equal sizes, at random, so that an order of the images does not matter."""
+    return np.random.default_rng([seed, images]).permutation(images) % GROUPS
+
+
+def normal_equations(recorded: Recorded) -> Sums:
+    """The sums of all recorded evaluations, for each kind of outcome."""
+    design, groups = recorded.design, image_groups(recorded.journal.images, recorded.seed)
+    grams = np.zeros((GROUPS, design.size, design.size))
+    moments = np.zeros((len(recorded.kinds), GROUPS, design.size))
+    totals, spreads = np.zeros((2, len(recorded.kinds)))
+    used = np.zeros(design.size)
+    for stretch in recorded.stretches():
+        counts, centred = stretch.per_image(np.ones(len(stretch.owners))), stretch.centred
+        totals += stretch.values.sum(axis=(1, 2))
+        spreads += np.square(centred).sum(axis=1)
+        used += counts.sum(axis=0)
+        for g in range(GROUPS):
+            inside = groups[stretch.images] == g
+            chosen = inside[stretch.owners]
+            rows, mean_part = stretch.rows[chosen], counts[inside]
+            grams[g] += rows.T.dot(rows).toarray() - mean_part.T @ mean_part / stretch.passes
+            moments[:, g] += rows.T.dot(centred[:, chosen].T).T
+    contrasts = design.contrasts
+    means = totals / recorded.evaluations
+    return Sums(contrasts.T @ grams @ contrasts, moments @ contrasts, means, spreads, used)
+
+
+def score_products(recorded: Recorded, gammas: Array, base: float) -> Array:
+    """sum_i s_i s_i', s_i = (sum_p x_ip e_ip of each kind, then mean_p y_ip - base): the filling of a sandwich.
+
+    e are the residuals of the within-image regression with coefficients ``gammas`` (kinds, q); the last entry is
+    that of the first kind's plain mean. Clustered by image: evaluations of one image may depend on each other.
+    """
+    contrasts = recorded.design.contrasts
+    products = np.zeros((gammas.size + 1, gammas.size + 1))
+    for stretch in recorded.stretches():
+        residuals = stretch.centred - stretch.within(stretch.rows.dot(contrasts @ gammas.T).T)
+        parts = [stretch.per_image(residual) @ contrasts for residual in residuals]
+        scores = np.column_stack([*parts, stretch.values[0].mean(axis=0) - base])
+        products += scores.T @ scores
+    return products

@@ -12,7 +12,7 @@ accuracy of a random architecture and a depth contributes E[Acc | depth] - E[Acc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -64,9 +64,7 @@ class Design:
         positions = self.positions(depths, configs)
         active = positions < self.size
         ends = np.concatenate([[0], active.sum(axis=1).cumsum()])
-        return csr_array(
-            (np.ones(int(ends[-1])), positions[active], ends), shape=(len(positions), self.size)
-        )
+        return csr_array((np.ones(int(ends[-1])), positions[active], ends), shape=(len(positions), self.size))
 
     @cached_property
     def contrasts(self) -> Array:
@@ -88,7 +86,9 @@ class Design:
             for row, stage in zip(self.config_slices, self.space.stages, strict=True)
             for where, configs in zip(row, stage.blocks, strict=True)
         ]
-        labels = sorted({label for _, configs in blocks for config in configs for label in config.options}, key=repr)
+        labels = sorted(
+            {label for _, configs in blocks for config in configs for label in config.options}, key=repr
+        )
         factors = np.zeros((self.size, len(labels) * len(blocks)))
         for k, (where, configs) in enumerate(blocks):
             factors[where, k :: len(blocks)] = _incidence(configs, labels)

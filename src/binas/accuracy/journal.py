@@ -63,7 +63,9 @@ class Journal:
         except (OSError, ValueError, EOFError) as error:
             raise FileError(f"cannot read {path}: {error}. Delete it; the pass is measured again.") from error
         if entries.dtype != ENTRY or entries.shape != (self.images,):
-            raise FileError(f"{path} does not hold {self.images} outcomes. Delete it; the pass is measured again.")
+            raise FileError(
+                f"{path} does not hold {self.images} outcomes. Delete it; the pass is measured again."
+            )
         rows = np.array(entries[first:end])
         return Outcomes(rows["correct"], rows["log_probability"])
 
@@ -73,7 +75,9 @@ class Journal:
     def _check(self) -> None:
         found = read_json(self.folder / HEADER)
         if not isinstance(found, dict) or (found.get("format"), found.get("version")) != (FORMAT, VERSION):
-            raise CheckpointError(f"{self.folder / HEADER} is not the header of recorded passes, version {VERSION}.")
+            raise CheckpointError(
+                f"{self.folder / HEADER} is not the header of recorded passes, version {VERSION}."
+            )
         wrong = [key for key in self.identity if found.get(key) != self.identity[key]]
         if wrong:
             shown = "; ".join(f"{key} was {found.get(key)!r}, now {self.identity[key]!r}" for key in wrong)

@@ -38,7 +38,7 @@ class Stretch:
     @property
     def passes(self) -> int:
         """P."""
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
     @cached_property
     def owners(self) -> Indices:
@@ -58,7 +58,8 @@ class Stretch:
     def per_image(self, weights: Array) -> Array:
         """sum_p weight * row of each image, (n, features)."""
         shape = len(self.images), len(self.owners)
-        return csr_array((weights, (self.owners, np.arange(shape[1]))), shape=shape).dot(self.rows).toarray()
+        owned = csr_array((weights, (self.owners, np.arange(shape[1]))), shape=shape)
+        return np.asarray(owned.dot(self.rows).toarray())
 
 
 @dataclass(frozen=True, eq=False)

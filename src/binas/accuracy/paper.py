@@ -117,7 +117,12 @@ def paper_contributions(
     known = {"protocol": "paper", "reading": reading, "images": journal.images, **about}
     evaluations = repeats * len(means) * journal.images
     return table_of(
-        space, mapping @ means, mapping @ errors @ mapping.T, count, {**known, "evaluations": evaluations}, repeats
+        space,
+        mapping @ means,
+        mapping @ errors @ mapping.T,
+        count,
+        {**known, "evaluations": evaluations},
+        repeats,
     )
 
 
@@ -132,7 +137,9 @@ def contrasts(space: SearchSpace, reading: Reading) -> Array:
                 continue
             mapping[row, 0] = 0.0
             for i in condition.depths:
-                mapping[row, 1 + design.depth_slices[condition.stage].start + i] = -1.0 / len(condition.depths)
+                mapping[row, 1 + design.depth_slices[condition.stage].start + i] = -1.0 / len(
+                    condition.depths
+                )
     return mapping
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -29,11 +30,13 @@ class Terminal(Watcher):
 
     def __init__(self) -> None:
         self._bar: Progress | None = None
-        self._what, self._images, self._done = "", 0, 0
+        self._what, self._total, self._images, self._done = "", 0, 0, 0
+        self._began = time.monotonic()
 
     def start(self, what: str, total: int, images: int) -> None:
         """Open the bar."""
-        self._what, self._images, self._done = what, images, 0
+        self._what, self._total, self._images, self._done = what, total, images, 0
+        self._began = time.monotonic()
         if not sys.stderr.isatty():
             return
         self._bar = Progress(
@@ -59,8 +62,9 @@ class Terminal(Watcher):
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], note=text)
         else:
-            images = f"{self._done * self._images:,} images"
-            sys.stderr.write(f"{self._what}: {self._done} done ({images}): {text}\n")
+            left = (time.monotonic() - self._began) / max(1, self._done) * (self._total - self._done)
+            images = f"{self._done * self._images:,} images, at most {left:.0f} s left"
+            sys.stderr.write(f"{self._what}: {self._done} of {self._total} ({images}): {text}\n")
 
     def finish(self) -> None:
         """Close the bar."""

@@ -7,125 +7,133 @@ draws from the uniform distribution over decisions, tilted to its middle:
     P(architecture) ~ uniform(architecture) * exp(tilt * cost(architecture)).
 
 It factorises over stages and blocks, so it is sampled exactly; what falls outside the stratum is drawn again.
+Draws come in an order that does not depend on how many are wanted: asking for more later adds to the first ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from binas.accuracy.outcomes import Array
 from binas.space.architecture import Architecture
 from binas.space.sampling import sample
 from binas.space.space import SearchSpace
 from binas.tables.entries import Column
 
-Array = NDArray[np.float64]
-
 STRATA = 20
-TRIES = 200  # draws in a row without a new architecture before a stratum counts as exhausted
-STEEPEST = 2000.0  # tilt per whole cost range at which only the cheapest or dearest choices are left
+TRIES = 300  # draws in a row without a new architecture before no more are expected
+STEEPEST = 2000.0  # tilt over the whole cost range at which only the cheapest or dearest choices are left
 
 
 def uniform_architectures(space: SearchSpace, count: int, seed: int) -> list[Architecture]:
     """``count`` different architectures, uniform over decisions; fewer if the space runs out of them."""
-    rng, found = np.random.default_rng(seed), dict[Architecture, None]()
-    _fill(found, count, lambda: sample(space, rng))
-    return list(found)
+    rng = np.random.default_rng(seed)
+    return list(islice(_distinct(lambda: sample(space, rng)), count))
 
 
 def cost_strata(
     space: SearchSpace, cost: Column, count: int, seed: int, strata: int = STRATA
 ) -> list[Architecture]:
-    """``count`` different architectures, equally many from each of ``strata`` equal parts of the cost range.
+    """``count`` different architectures, in turns from each of ``strata`` equal parts of the cost range.
 
-    Strata at the ends may hold fewer; their share goes to those nearer the middle. Cheapest strata first.
+    A stratum that runs out of architectures, as at the ends of the range, leaves its turns to the others.
     """
-    rng, (low, high) = np.random.default_rng(seed), cost_range(cost, space)
-    scaled = cost.map(lambda values: values / ((high - low) or 1.0))
-    edges = np.linspace(low, high, strata + 1) / ((high - low) or 1.0)
-    found: dict[int, dict[Architecture, None]] = {}
-    for done, k in enumerate(sorted(range(strata), key=lambda k: -abs(2 * k - strata + 1))):
-        left = count - sum(map(len, found.values()))
-        found[k] = _stratum(space, scaled, (edges[k], edges[k + 1]), round(left / (strata - done)), rng)
-    return list(dict.fromkeys(a for k in range(strata) for a in found[k]))
+    low, high = cost_range(space, cost)
+    width = (high - low) or 1.0
+    scaled, edges = cost.map(lambda values: values / width), np.linspace(low, high, strata + 1) / width
+    parts = [_stratum(space, scaled, edges[k], edges[k + 1], [seed, k]) for k in range(strata)]
+    return list(islice(_in_turns(parts, np.random.default_rng(seed)), count))
 
 
-def cost_range(cost: Column, space: SearchSpace) -> tuple[float, float]:
-    """Smallest and largest total of a cost over all architectures (without its fixed part)."""
-    totals = []
-    for choose in (np.min, np.max):
-        best = 0.0
-        for s, stage in enumerate(space.stages):
-            blocks = [float(choose(values)) for values in cost.configs[s]]
-            best += float(choose([c + sum(blocks[:d]) for c, d in zip(cost.depths[s], stage.depths, strict=True)]))
-        totals.append(best)
-    return totals[0], totals[1]
+def cost_range(space: SearchSpace, cost: Column) -> tuple[float, float]:
+    """Smallest and largest total of a cost over all architectures, without its fixed part."""
+    low, high = 0.0, 0.0
+    for s, stage in enumerate(space.stages):
+        cheap = np.concatenate([[0.0], np.cumsum([values.min() for values in cost.configs[s]])])
+        dear = np.concatenate([[0.0], np.cumsum([values.max() for values in cost.configs[s]])])
+        low += float((cost.depths[s] + cheap[list(stage.depths)]).min())
+        high += float((cost.depths[s] + dear[list(stage.depths)]).max())
+    return low, high
+
+
+def _in_turns(parts: list[Iterator[Architecture]], rng: np.random.Generator) -> Iterator[Architecture]:
+    """One of each part, in a new random order every time, until all are exhausted."""
+    seen: set[Architecture] = set()  # an architecture on the edge of two strata belongs to both
+    left = dict(enumerate(parts))
+    while left:
+        for k in rng.permutation(len(parts)):
+            architecture = next(left[k], None) if k in left else None
+            if architecture is None:
+                left.pop(k, None)
+            elif architecture not in seen:
+                seen.add(architecture)
+                yield architecture
 
 
 def _stratum(
-    space: SearchSpace, cost: Column, edges: tuple[float, float], count: int, rng: np.random.Generator
-) -> dict[Architecture, None]:
-    """Up to ``count`` different architectures whose cost lies within ``edges``."""
-    tilted = Tilted(space, cost, tilt_towards(space, cost, (edges[0] + edges[1]) / 2))
+    space: SearchSpace, cost: Column, low: float, high: float, seed: list[int]
+) -> Iterator[Architecture]:
+    """Different architectures whose cost lies between ``low`` and ``high``."""
+    rng, tilted = (
+        np.random.default_rng(seed),
+        Tilted(space, cost, tilt_towards(space, cost, (low + high) / 2)),
+    )
 
     def draw() -> Architecture | None:
         architecture, total = tilted.draw(rng)
-        return architecture if edges[0] <= total <= edges[1] else None
+        return architecture if low <= total <= high else None
 
-    found: dict[Architecture, None] = {}
-    _fill(found, count, draw)
-    return found
+    return _distinct(draw)
 
 
-def _fill(
-    found: dict[Architecture, None], count: int, draw: Callable[[], Architecture | None]
-) -> None:
-    """Draw until ``count`` different architectures are found, or no new one comes any more."""
+def _distinct(draw: Callable[[], Architecture | None]) -> Iterator[Architecture]:
+    """New architectures, until none comes any more."""
+    seen: set[Architecture] = set()
     misses = 0
-    while len(found) < count and misses < TRIES:
+    while misses < TRIES:
         architecture = draw()
-        if architecture is None or architecture in found:
+        if architecture is None or architecture in seen:
             misses += 1
-        else:
-            found[architecture], misses = None, 0
+            continue
+        misses = 0
+        seen.add(architecture)
+        yield architecture
 
 
 class Tilted:
-    """The uniform distribution over decisions, weighted by exp(tilt * cost)."""
+    """The uniform distribution over decisions, weighted by exp(tilt * cost); ``mean`` is its mean cost."""
 
     def __init__(self, space: SearchSpace, cost: Column, tilt: float) -> None:
         self.space, self.cost = space, cost
-        self.configs, self.depths, self.mean = [], [], 0.0
+        self.mean, self._configs, self._depths = 0.0, list[list[Array]](), list[Array]()
         for s, stage in enumerate(space.stages):
             logs = [tilt * values - np.log(len(values)) for values in cost.configs[s]]
-            totals = np.array([np.logaddexp.reduce(values) for values in logs])
-            shares = [np.exp(values - total) for values, total in zip(logs, totals, strict=True)]
-            reached = np.concatenate([[0.0], np.cumsum(totals)])[list(stage.depths)]
-            depth = _shares(tilt * cost.depths[s] + reached)
-            means = np.array([p @ c for p, c in zip(shares, cost.configs[s], strict=True)])
-            inside = np.concatenate([[0.0], np.cumsum(means)])[list(stage.depths)]
-            self.mean += float(depth @ (cost.depths[s] + inside))
-            self.configs.append(shares)
-            self.depths.append(depth)
+            shares = [_shares(values) for values in logs]
+            weight = _sums([float(np.logaddexp.reduce(values)) for values in logs])[list(stage.depths)]
+            means = _sums([float(p @ c) for p, c in zip(shares, cost.configs[s], strict=True)])
+            depths = _shares(tilt * cost.depths[s] + weight)
+            self.mean += float(depths @ (cost.depths[s] + means[list(stage.depths)]))
+            self._configs.append(shares)
+            self._depths.append(depths)
 
     def draw(self, rng: np.random.Generator) -> tuple[Architecture, float]:
         """One architecture and its cost."""
         stages, total = [], 0.0
         for s, stage in enumerate(self.space.stages):
-            i = int(rng.choice(len(stage.depths), p=self.depths[s]))
-            picks = [int(rng.choice(len(p), p=p)) for p in self.configs[s][: stage.depths[i]]]
-            total += float(self.cost.depths[s][i]) + sum(
-                float(self.cost.configs[s][b][c]) for b, c in enumerate(picks)
-            )
+            i = int(rng.choice(len(stage.depths), p=self._depths[s]))
+            picks = [int(rng.choice(len(p), p=p)) for p in self._configs[s][: stage.depths[i]]]
             stages.append([stage.blocks[b][c].name for b, c in enumerate(picks)])
+            total += float(self.cost.depths[s][i])
+            total += sum(float(self.cost.configs[s][b][c]) for b, c in enumerate(picks))
         return Architecture.of(stages), total
 
 
 def tilt_towards(space: SearchSpace, cost: Column, wanted: float) -> float:
-    """The tilt at which the mean cost is ``wanted``, for costs scaled to a range of 1."""
+    """The tilt at which the mean cost is ``wanted``, for a cost whose range is 1."""
 
     def excess(tilt: float) -> float:
         return Tilted(space, cost, tilt).mean - wanted
@@ -138,3 +146,8 @@ def tilt_towards(space: SearchSpace, cost: Column, wanted: float) -> float:
 def _shares(logs: Array) -> Array:
     weights = np.exp(logs - logs.max())
     return np.asarray(weights / weights.sum())
+
+
+def _sums(values: list[float]) -> Array:
+    """Sums of the first 0, 1, ... values."""
+    return np.concatenate([[0.0], np.cumsum(values)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import torch
 
@@ -12,18 +14,17 @@ from binas.errors import DataError
 from binas.space.space import SearchSpace
 from binas.supernet.memory import keep_memory
 from binas.supernet.network import Supernet
-from binas.training.evaluation import EVAL_BATCH, device_of, normalised
+from binas.training.evaluation import device_of, normalised
 
 
 class SupernetEvaluator:
-    """Outcomes of a supernet on one set of images of ``data`` (default: the validation images)."""
+    """Outcomes of a supernet on one set of images of ``data``; the validation images where none is given."""
 
     def __init__(
-        self, supernet: Supernet, data: ImageData, images: Images | None = None, weights: str = ""
+        self, supernet: Supernet, data: ImageData, images: IndexedImages | None = None, weights: str = ""
     ) -> None:
-        """``weights`` names the trained weights (their digest), for the record of a measurement."""
-        chosen = data.validation if images is None else images
-        self._set = indexed(chosen, data.name)
+        """``weights`` names the trained weights, such as their digest, for the record of a measurement."""
+        self._set = indexed(data.validation, data.name) if images is None else images
         self._supernet, self._data = supernet.eval(), data
         self.fingerprint = f"{weights}/{self._set.fingerprint}"
         keep_memory()
@@ -55,13 +56,10 @@ class SupernetEvaluator:
 
 
 def indexed(images: Images, name: str) -> IndexedImages:
-    """``images`` as a set from which any can be taken, or an error: a stream cannot show an image twice."""
-    if not images.indexed or not hasattr(images, "take"):
-        raise DataError(
-            f"{name}: its validation images are a stream. Contributions are measured by showing the same images "
-            "several times; store the images (`stream: false`) or give a validation part that is stored."
-        )
-    return images  # type: ignore[return-value]
-
-
-__all__ = ["EVAL_BATCH", "SupernetEvaluator", "indexed"]
+    """``images`` as a set from which any can be taken, or an error: a stream has no image to come back to."""
+    if images.indexed and hasattr(images, "take"):
+        return cast(IndexedImages, images)
+    raise DataError(
+        f"{name}: its validation images are a stream. Contributions are measured on the same images again and again; "
+        "leave `streaming` away, so that the images are stored."
+    )

@@ -2,8 +2,8 @@
 
 ACC = base + sum_s Delta^s_{d^s} + sum_s sum_{b <= d^s} Delta^s_{b, c_b}      (equation of the estimator)
 
-Errors of measured contributions depend on each other, so a table may carry their covariance: of a predicted
-accuracy it gives the standard error, and of the difference of two architectures.
+Errors of measured contributions depend on each other, so a table may carry their covariance; it gives the standard
+error of a predicted accuracy and of the difference of two architectures.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from binas.errors import TableError, several
 from binas.files import dump_json, write_text
-from binas.space.architecture import Architecture
-from binas.space.encoding import Encoding
 from binas.space.space import SearchSpace
 from binas.tables.entries import (
     Array,
@@ -63,14 +61,6 @@ class ContributionsFile(BaseModel):
     provenance: Provenance = Provenance()
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A number with its standard error; NaN where that is not known."""
-
-    value: float
-    stderr: float
-
-
 @dataclass(frozen=True, eq=False)
 class Contributions:
     """Contributions of a space: base accuracy, per depth, per config; NaN standard errors are unknown.
@@ -87,25 +77,6 @@ class Contributions:
     provenance: Provenance = field(default_factory=Provenance)
     base_count: float = math.nan
     covariance: Array | None = None
-
-    def accuracy(self, architecture: Architecture) -> Estimate:
-        """Predicted accuracy of an architecture in percent."""
-        return self._estimate(self._row(architecture))
-
-    def difference(self, first: Architecture, second: Architecture) -> Estimate:
-        """Predicted accuracy of ``first`` minus that of ``second``, in points; what both share cancels."""
-        return self._estimate(self._row(first) - self._row(second))
-
-    def _row(self, architecture: Architecture) -> Array:
-        return np.concatenate([[1.0], *Encoding(self.space).encode(architecture, inactive="zero")])
-
-    def _estimate(self, row: Array) -> Estimate:
-        value = math.fsum(row * np.append(self.base, self.values.flat()))
-        if self.covariance is not None:
-            return Estimate(value, math.sqrt(max(0.0, float(row @ self.covariance @ row))))
-        unknown = self.values.map(lambda values: np.full_like(values, math.nan))
-        errors = np.append(self.base_stderr, (self.stderr or unknown).flat())
-        return Estimate(value, math.sqrt(math.fsum(np.square(row * errors)[row != 0])))
 
     def to_data(self) -> dict[str, Any]:
         """The JSON object of the file."""
@@ -169,7 +140,9 @@ def _covariance(text: str | None, size: int, problems: list[str]) -> Array | Non
         problems.append(f"covariance cannot be read ({error})")
         return None
     if len(lower) != size * (size + 1) // 2 or not np.isfinite(lower).all():
-        problems.append(f"covariance must hold {size * (size + 1) // 2} finite numbers, it holds {len(lower)}")
+        problems.append(
+            f"covariance must hold {size * (size + 1) // 2} finite numbers, it holds {len(lower)}"
+        )
         return None
     full = np.zeros((size, size))
     full[np.tril_indices(size)] = lower

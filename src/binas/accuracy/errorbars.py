@@ -2,11 +2,11 @@
 
 gamma = W m is linear in the outcomes. With s_i the scores of image i (:func:`binas.accuracy.normal.score_products`),
 
-    Cov = W (sum_i s_i s_i') W' N / (N - 1)  +  sum_kinds noise_k * M_k K_k M_k'  +  Var(slope) g g'.
+    Cov = W (sum_i s_i s_i') W' N / (N - 1)  +  sum_kinds noise_k * f_k M_k K_k M_k'  +  Var(slope) g g'.
 
 The first term is the sampling variance, valid whatever the dependence within an image. Shrinkage also biases; with
-effects as large as the prior K says, the mean squared bias is the second term, M being the share held back. The
-third is the uncertainty of the slope that brings soft outcomes to accuracy. ``noise_k`` is the variance of one
+effects as large as the prior f K says, the mean squared bias is the second term, M being the share held back and f
+the largest factor that the data do not speak against (``Settings.plausible``). The third is the uncertainty of the slope that brings soft outcomes to accuracy. ``noise_k`` is the variance of one
 evaluation as the sandwich sees it, the unit of K.
 """
 
@@ -27,7 +27,7 @@ def covariance(recorded: Recorded, sums: Sums, settings: Settings, found: Fit) -
     weights[0, -1] = 1.0 / images
     weights[1:, :-1] = found.weights
     total = weights @ scores @ weights.T
-    total[1:, 1:] += _held_back(sums.gram, scores, found)
+    total[1:, 1:] += _held_back(sums.gram, scores, settings, found)
     if len(found.direct) > 1:
         total[1:, 1:] += _slope_part(sums.gram, scores, settings, found)
     spread = np.zeros((1 + recorded.design.size, 1 + size))
@@ -35,8 +35,10 @@ def covariance(recorded: Recorded, sums: Sums, settings: Settings, found: Fit) -
     return np.asarray(spread @ total @ spread.T)
 
 
-def _held_back(gram: Array, scores: Array, found: Fit) -> Array:
-    """sum_kinds noise_k M_k K_k M_k'; nothing without shrinkage."""
+def _held_back(gram: Array, scores: Array, settings: Settings, found: Fit) -> Array:
+    """sum_kinds noise_k f_k M_k K_k M_k'; nothing without shrinkage. f is about the outcome fitted first."""
+    factors = np.ones(len(found.priors))
+    factors[-1] = settings.plausible
     size, total = len(gram), np.zeros_like(gram)
     if np.isinf(found.priors).any():
         return total
@@ -44,7 +46,7 @@ def _held_back(gram: Array, scores: Array, found: Fit) -> Array:
     for k, (prior, missed) in enumerate(zip(found.priors, found.missed, strict=True)):
         own = scores[k * size : (k + 1) * size, k * size : (k + 1) * size]
         noise = np.trace(solved @ own) / np.trace(solved @ gram)
-        total += noise * missed @ prior @ missed.T
+        total += noise * factors[k] * missed @ prior @ missed.T
     return total
 
 

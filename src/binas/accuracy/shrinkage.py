@@ -41,11 +41,16 @@ Folds = list[tuple[Sums, Sums]]
 
 @dataclass(frozen=True)
 class Settings:
-    """What cross-validation chooses: v_l by name (empty: no shrinkage), slope, w."""
+    """What cross-validation chooses: v_l by name (empty: no shrinkage), slope, w.
+
+    ``plausible`` >= 1 is the largest factor on all v_l that the data do not clearly speak against. Where they say
+    little, the best prediction shrinks almost everything away; error bars must still allow for effects of that size.
+    """
 
     variances: Mapping[str, float]
     slope: float = 1.0
     deviation: float = 0.0
+    plausible: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +106,9 @@ def choose_settings(sums: Sums, similarities: Similarities) -> Settings:
     the groups of images.
     """
     folds, kind = sums.folds(), len(sums.moments) - 1
-    settings = Settings(_variances(folds, similarities, kind, 1.0 / float(np.diag(sums.gram).mean())))
+    start = 1.0 / float(np.diag(sums.gram).mean())
+    variances, plausible = _variances(_Losses(folds, similarities, kind), start)
+    settings = Settings(variances, plausible=plausible)
     if kind == 0:
         return settings
     slope = _slope(folds, similarities, settings)
@@ -109,28 +116,46 @@ def choose_settings(sums: Sums, similarities: Similarities) -> Settings:
     return replace(settings, slope=slope, deviation=BEYOND_SOFT * slope**2 * noise)
 
 
-def _variances(folds: Folds, similarities: Similarities, kind: int, start: float) -> dict[str, float]:
-    """One scale for all by least error, then single variances step by step where that is clearly better."""
+@dataclass(frozen=True, eq=False)
+class _Losses:
+    """Squared error on each held-out group of images, as a function of the variances."""
 
-    def losses(variances: Mapping[str, float]) -> Array:
-        prior = prior_of(similarities, Settings(variances))
-        return np.array(
-            [_loss(_inverse(rest.gram, prior) @ rest.moment[kind], held, kind) for rest, held in folds]
-        )
+    folds: Folds
+    similarities: Similarities
+    kind: int
 
-    scaled = [{name: scale * start * PROPORTIONS[name] for name in similarities} for scale in SCALES]
+    def __call__(self, variances: Mapping[str, float]) -> Array:
+        prior = prior_of(self.similarities, Settings(variances))
+        fits = [(_inverse(rest.gram, prior) @ rest.moment[self.kind], held) for rest, held in self.folds]
+        return np.array([_loss(gamma, held, self.kind) for gamma, held in fits])
+
+
+def _variances(losses: _Losses, start: float) -> tuple[dict[str, float], float]:
+    """One scale for all by least error, then single variances where that is clearly better; the plausible factor."""
+    scaled = [
+        {name: scale * start * PROPORTIONS[name] for name in losses.similarities} for scale in SCALES
+    ]
     found = [losses(variances) for variances in scaled]
     k = int(np.argmin([values.sum() for values in found]))
     best, least = scaled[k], found[k]
-    for name in sorted(similarities):
+    for name in sorted(losses.similarities):
         for step in (STEP, 1 / STEP):
-            while True:
-                tried = {**best, name: best[name] * step}
-                values = losses(tried)
-                if not _clearly_less(values, least):
-                    break
-                best, least = tried, values
-    return best
+            best, least = _walked(losses, best, least, name, step)
+    larger = [{name: v * scale / SCALES[k] for name, v in best.items()} for scale in SCALES[k + 1 :]]
+    count = next((i for i, variances in enumerate(larger) if _clearly_less(least, losses(variances))), len(larger))
+    return best, SCALES[k + count] / SCALES[k]
+
+
+def _walked(
+    losses: _Losses, best: dict[str, float], least: Array, name: str, step: float
+) -> tuple[dict[str, float], Array]:
+    """Change one variance by ``step`` again and again, as long as that is clearly better."""
+    while True:
+        tried = {**best, name: best[name] * step}
+        found = losses(tried)
+        if not _clearly_less(found, least):
+            return best, least
+        best, least = tried, found
 
 
 def _clearly_less(values: Array, others: Array) -> bool:

@@ -29,8 +29,9 @@ from scipy.linalg import cho_factor, cho_solve
 from binas.accuracy.normal import Sums
 from binas.accuracy.outcomes import Array
 
-# Variances in usual proportions: depths matter about ten times as much as the choices inside a block.
-PROPORTIONS = {"depth": 100.0, "shared": 1.0, "factor": 1.0, "deviation": 1.0}
+# Usual proportions: depths matter several times as much as choices inside a block, and options have much the same
+# effect in all blocks. Rankings change little between (10, 1, 1, 1) and (300, 1, 1, 1).
+PROPORTIONS = {"depth": 30.0, "shared": 3.0, "factor": 1.0, "deviation": 1.0}
 SCALES = tuple(float(v) for v in 10.0 ** np.arange(-4.0, 6.1, 0.5))
 STEP = 10.0
 BEYOND_SOFT = 0.1  # variance of accuracy effects that soft ones do not show, relative to what they show
@@ -112,8 +113,9 @@ def choose_settings(sums: Sums, similarities: Similarities) -> Settings:
     if kind == 0:
         return settings
     slope = _slope(folds, similarities, settings)
-    noise = float(sums.spreads[1] / sums.spreads[0]) if sums.spreads[0] else 1.0
-    return replace(settings, slope=slope, deviation=BEYOND_SOFT * slope**2 * noise)
+    soft = _inverse(sums.gram, prior_of(similarities, settings)) @ sums.moment[1]
+    hard_noise, soft_noise = (_unexplained(sums, gamma, k) for k, gamma in enumerate((slope * soft, soft)))
+    return replace(settings, slope=slope, deviation=BEYOND_SOFT * slope**2 * soft_noise / hard_noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +175,12 @@ def _slope(folds: Folds, similarities: Similarities, settings: Settings) -> floa
         above += float(soft @ held.moment[0])
         below += float(soft @ held.gram @ soft)
     return above / below if below > 0 and above > 0 else 1.0
+
+
+def _unexplained(sums: Sums, gamma: Array, kind: int) -> float:
+    """Sum of squares within images that a fit leaves over, never zero."""
+    left = float(sums.spreads[kind]) + _loss(gamma, sums, kind)
+    return max(left, 1e-12 * float(sums.spreads[kind]), 1e-300)
 
 
 def _loss(gamma: Array, held: Sums, kind: int) -> float:

@@ -107,12 +107,13 @@ def _merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]
 
 
 _SMALL: dict[str, Any] = {
-    "batch_size": 128,
+    "batch_size": 64,
     "optimizer": "adamw",
-    "learning_rate": 4e-3,
+    "learning_rate": 8e-3,
     "weight_decay": 0.02,
     "label_smoothing": 0.0,
     "warmup": 0.5,
+    "augment": {"flip": True},
 }
 # Paper, appendix "Reproducibility": SGD 0.1, cosine, Nesterov 0.9, weight decay 1e-4, label smoothing 0.1, cutout
 # and AutoAugment (our default for large images), mixed precision, EMA. Appendix "Overview": 250 + 100 epochs with a

@@ -171,7 +171,7 @@ def test_damage_is_reported(tmp_path, streaming):
         load(tmp_path / "mine.parquet", streaming=streaming)
     whole = (tmp_path / "mine.parquet").read_bytes()
     (tmp_path / "mine.parquet").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match="cannot (load|read)"):
+    with pytest.raises(DataError, match=r"cannot (load|read)"):
         load(tmp_path / "mine.parquet", streaming=streaming)
 
 

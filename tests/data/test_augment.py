@@ -184,7 +184,14 @@ def test_the_last_batch_may_be_small(count):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"crop": -1}, {"crop": 2, "resized_crop": 0.5}, {"auto": "magic"}, {"erasing": 1.5}, {"colour": True}],
+    [
+        {"crop": -1},
+        {"crop": 2, "resized_crop": 0.5},
+        {"auto": "magic"},
+        {"erasing": 1.5},
+        {"mixup": float("inf")},
+        {"colour": True},
+    ],
 )
 def test_impossible_settings_are_refused(wrong):
     with pytest.raises(ValidationError):

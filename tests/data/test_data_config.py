@@ -1,8 +1,12 @@
+import re
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
-from binas.data import DataConfig, load_data
+from binas.data import AugmentConfig, DataConfig, load_data
 from binas.errors import DataError
+from binas.files import parse_yaml
 
 
 def test_the_embedded_sample_is_the_default():
@@ -42,6 +46,7 @@ def test_a_description_survives_writing_and_reading():
         ),
         ({"kind": "folder", "path": "here", "size": 9, "channels": 2}, "channels"),
         ({"validation_share": 1}, "less than 1"),
+        ({"validation_share": float("nan")}, "finite number"),
         ({"seed": -1}, "greater than or equal to 0"),
         ({"sees": 1}, "Extra inputs"),
     ],
@@ -52,6 +57,13 @@ def test_descriptions_that_make_no_sense_are_refused(wrong, said):
 
 
 def test_every_field_is_documented():
-    for model in (DataConfig,):
+    for model in (DataConfig, AugmentConfig):
         for name, field in model.model_fields.items():
             assert field.description, name
+
+
+def test_the_examples_in_the_docs_are_valid():
+    text = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```yaml\n(.*?)```", text, re.S)
+    kinds = [DataConfig.model_validate(parse_yaml(example).data["data"]).kind for example in examples]
+    assert set(kinds) == {"folder", "huggingface", "fashion-mnist"}

@@ -30,7 +30,7 @@ ERASED_ASPECT = (0.3, 3.3)
 class AugmentConfig(BaseModel):
     """What is done to training images, in this order; everything off is plain normalisation."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     crop: int = Field(
         default=0, ge=0, description="Pixels of black border before a random crop of the old size; 0: off."
@@ -76,7 +76,7 @@ def default_augmentation(data: ImageData) -> AugmentConfig:
     """
     side = min(data.size)
     if side > SMALL:
-        policies = 64  # as good as one per image, and on large images no slower than one per batch
+        policies = 64  # about one per image; on large images it costs little more than one per batch
         return AugmentConfig(
             resized_crop=0.08, flip=True, auto="autoaugment", policies=policies, cutout=side // 4
         )
@@ -122,6 +122,7 @@ class Augmentation:
     def __call__(self, images: Tensor, seed: int) -> Augmented:
         """Augment and normalise (n, c, h, w) bytes; PyTorch's global random state is left as it was."""
         with _seeded(seed, images.device):
+            # seeded anew: with the seed itself our draws would be the very numbers that kornia draws
             generator = Generator().manual_seed(int(torch.randint(2**62, ())))
             images = self._moved(images, generator)
             images = normalise(self._recoloured(images), self.mean, self.std)

@@ -27,7 +27,7 @@ from binas.training.phases import Bench, flattened, train_heaviest, train_supern
 from binas.training.reporting import Reporter
 
 # Settings that may change between two calls on one folder: training does not depend on them.
-FREE = ("training.checkpoint_seconds", "training.device", "training.finetune.", "data.workers", "data.cache")
+FREE = ("training.checkpoint_seconds", "training.device", "training.finetune.", "data.workers")
 
 
 @dataclass(frozen=True)

@@ -125,10 +125,11 @@ _PAPER: dict[str, Any] = {
 }
 RECIPES: dict[str, dict[str, Any]] = {
     "small": {
-        "heaviest": {**_SMALL, "epochs": 3},
+        "heaviest": {**_SMALL, "epochs": 2},
         "supernet": {
             **_SMALL,
             "epochs": 6,
+            "learning_rate": 4e-3,
             "groups": 2,
             "distillation": {"share": 0.5},
             "recalibration": 2048,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed (pip install 'binas[torch]')")
+torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from small_networks import MIXED, SPACES, fresh, images, make, scrambled, stage  # noqa: E402
 

@@ -75,7 +75,10 @@ def test_evaluate_says_accuracy_error_and_whether_recalibrated(trained):
     arguments = ["evaluate", trained, "--arch", "lightest", "--arch", MBCONV.extreme(), "--json"]
     plain = json.loads(call(*arguments)[1])
     again = json.loads(call(*arguments, "--recalibrate")[1])
-    assert [r["architecture"] for r in plain["results"]] == [str(MBCONV.extreme(False)), str(MBCONV.extreme())]
+    assert [r["architecture"] for r in plain["results"]] == [
+        str(MBCONV.extreme(False)),
+        str(MBCONV.extreme()),
+    ]
     assert (plain["recalibrated_on"], again["recalibrated_on"]) == (0, 64)
     assert plain["count"] == len(open_run(trained).data.validation)
     assert all(0 <= r["accuracy"] <= 100 and r["error"] >= 0 for r in plain["results"] + again["results"])

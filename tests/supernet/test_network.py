@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import sys
 import itertools
 from dataclasses import replace
 
@@ -15,6 +17,7 @@ from small_networks import MIXED, SPACES, fresh, images, make, scrambled, stage 
 from binas.errors import ArchitectureError, BinasError, SpaceError  # noqa: E402
 from binas.space import Encoding, SearchSpace, load_space, sample_many  # noqa: E402
 from binas.supernet import (  # noqa: E402
+from binas.supernet.memory import keep_memory
     Supernet,
     extract,
     family_names,
@@ -381,3 +384,7 @@ class TestBadInput:
 
     def test_known_families(self) -> None:
         assert family_names() == ("bottleneck", "mbconv")
+
+
+def test_keeping_memory_is_possible_where_glibc_is():
+    assert keep_memory() is (sys.platform == "linux" and "glibc" in platform.libc_ver()[0])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import platform
 import sys
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +17,6 @@ from small_networks import MIXED, SPACES, fresh, images, make, scrambled, stage 
 from binas.errors import ArchitectureError, BinasError, SpaceError  # noqa: E402
 from binas.space import Encoding, SearchSpace, load_space, sample_many  # noqa: E402
 from binas.supernet import (  # noqa: E402
-from binas.supernet.memory import keep_memory
     Supernet,
     extract,
     family_names,
@@ -26,6 +25,7 @@ from binas.supernet.memory import keep_memory
     sample_relaxed,
 )
 from binas.supernet.layers import ElasticConv  # noqa: E402
+from binas.supernet.memory import keep_memory  # noqa: E402
 
 
 def generator(seed: int = 0) -> torch.Generator:

@@ -9,7 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from binas.errors import ProblemError, UnitError
-from binas.search.objective import LARGEST, BilinearObjective, Objective, check_objective, column_total
+from binas.search.objective import (
+    LARGEST,
+    BilinearObjective,
+    Objective,
+    architecture_cost,
+    check_objective,
+)
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
@@ -80,6 +86,8 @@ class SearchProblem:
                 )
             if not math.isfinite(limit.value):
                 raise ProblemError(f"the limit on {limit.cost} is {limit.value}; it must be a finite number.")
+            if limit.lower and self.costs[limit.cost].combine == "max":
+                raise ProblemError(f"{limit.cost} is a maximum over blocks; it takes only upper limits.")
 
     @classmethod
     def build(
@@ -104,6 +112,11 @@ class SearchProblem:
         """The same problem under other limits."""
         return replace(self, limits=tuple(limits))
 
+    @property
+    def max_limits(self) -> tuple[Limit, ...]:
+        """The limits on costs that are a maximum over blocks (:mod:`binas.search.restrict`)."""
+        return tuple(limit for limit in self.limits if self.costs[limit.cost].combine == "max")
+
     @cached_property
     def scales(self) -> dict[str, float]:
         """Largest possible magnitude of each cost, for tolerances."""
@@ -114,9 +127,8 @@ class SearchProblem:
         return RELATIVE_TOLERANCE * max(abs(limit.value), 0.01 * self.scales[limit.cost])
 
     def cost(self, name: str, architecture: Architecture) -> float:
-        """One cost of an architecture (equation of LAT plus the fixed part)."""
-        cost = self.costs[name]
-        return cost.fixed + column_total(self.space, cost.values, architecture)
+        """One cost of an architecture (equation of LAT plus the fixed part, or the largest of these parts)."""
+        return architecture_cost(self.space, self.costs[name], architecture)
 
     def describe_limits(self) -> str:
         """The limits for people: ``latency <= 45 ms, params <= 5 M``."""
@@ -139,6 +151,8 @@ def _check_cost(cost: Cost, space: SearchSpace) -> None:
 
 def _magnitude(cost: Cost) -> float:
     total = abs(cost.fixed)
+    if cost.combine == "max":
+        return max(total, *(float(abs(values).max(initial=0.0)) for values in cost.values.arrays()))
     for depths, blocks in zip(cost.values.depths, cost.values.configs, strict=True):
         total += float(abs(depths).max()) + sum(float(abs(values).max()) for values in blocks)
     return total

@@ -18,6 +18,7 @@ from binas.search.restrict import levels, restricted, widened
 from binas.search.solve import solve
 from binas.search.terms import Row, build_terms, is_separable, limit_rows
 from binas.space.architecture import Architecture
+from binas.tables.conditions import conditions
 from binas.tables.units import Unit
 
 Array = NDArray[np.float64]
@@ -101,6 +102,7 @@ class Frontier(Sequence[FrontierPoint]):
         return {
             "cost": self.cost,
             "unit": self.unit.name,
+            "conditions": conditions(self.problem.costs[self.cost].provenance),
             "exact": self.exact,
             "error": self.error,
             "seconds": self.seconds,

@@ -18,6 +18,7 @@ from binas.search.objective import (
 )
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
+from binas.tables.conditions import check_conditions, parse_conditions
 from binas.tables.contributions import Contributions
 from binas.tables.costs import Cost, CostTable
 from binas.tables.entries import Column
@@ -159,17 +160,24 @@ def _magnitude(cost: Cost) -> float:
 
 
 def parse_limit(text: str | Limit, costs: Mapping[str, Cost]) -> Limit:
-    """Read ``latency=45ms``, ``latency<=45ms`` or ``latency>=30ms``; the unit is required."""
+    """Read ``latency=45ms``, ``latency<=45ms`` or ``latency>=30ms``; the unit is required.
+
+    ``latency=45ms@batch=1,device=Pixel 9`` refuses a table that is not of these conditions
+    (:mod:`binas.tables.conditions`).
+    """
     if isinstance(text, Limit):
         return text
     match = _LIMIT.fullmatch(text)
     if match is None:
         raise ProblemError(f"cannot read the limit {text[:60]!r}; write COST=QUANTITY, e.g. latency=45ms.")
-    name, sign, quantity = match.groups()
+    name, sign, amount = match.groups()
+    quantity, at, meant_for = amount.partition("@")
     if name not in costs:
         raise ProblemError(
             f"there is no cost {name!r} to limit; the tables have {', '.join(costs) or 'none'}."
         )
+    if at:
+        check_conditions(name, costs[name].provenance, parse_conditions(meant_for))
     try:
         return Limit(name, parse_quantity(quantity, costs[name].unit), lower=sign == ">=")
     except UnitError as error:

@@ -1,5 +1,6 @@
 """Tables of contributions and costs: plain values with schema and provenance, no measuring."""
 
+from binas.tables.conditions import check_conditions, conditions
 from binas.tables.contributions import Contributions, load_contributions
 from binas.tables.costs import Cost, CostTable, load_costs
 from binas.tables.entries import Column, Provenance
@@ -13,6 +14,8 @@ __all__ = [
     "CostTable",
     "Provenance",
     "Unit",
+    "check_conditions",
+    "conditions",
     "convert",
     "format_quantity",
     "load_contributions",

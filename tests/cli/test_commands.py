@@ -292,14 +292,3 @@ def test_a_reader_that_goes_away_is_no_error(folder):
     command = f"{sys.executable} -m binas.cli.main frontier {folder} --json | head -c 10"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
-
-
-def test_limits_that_are_meant_for_something_else(folder):
-    assert binas("search", folder, "-l", "latency=45ms@batch=1,threads=1,device=xeon").returncode == 0
-    shown = binas("search", folder, "-l", "latency=45ms").stdout
-    assert "Intel Xeon (as in the paper), 1 thread, batch 1, float32" in shown
-    for command in (("search", folder), ("frontier", folder), ("explain", folder, "best")):
-        done = binas(*command, "-l", "latency=45ms@batch=64")
-        assert done.returncode == 2
-        assert "meant for batch 64, but latency in the table is of batch 1" in done.stderr
-    assert "latency measured on: Intel Xeon" in binas("frontier", folder).stdout

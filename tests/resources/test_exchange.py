@@ -20,7 +20,7 @@ from torch import nn
 
 from binas.errors import BinasError, FileError, TableError
 from binas.resources import analytic_costs
-from binas.resources.exchange import export_blocks
+from binas.resources.exchange import export_blocks, some_networks
 from binas.resources.filled import Filled, import_filled
 from binas.resources.manifest import Manifest, read_manifest
 from binas.resources.plausible import doubts
@@ -386,3 +386,11 @@ class TestDoubts:
         found = doubts(whole, table["latency"])
         assert len(found) == expected
         assert not expected or "k5e6 costs 0.67 of k3e6 in s1 block 1" in found[0]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 10, 40])
+def test_some_networks_are_distinct_and_start_with_the_extremes(count: int) -> None:
+    found = some_networks(SPACE, count, seed=3)
+    assert len(found) == len(set(found)) == count
+    assert found[:2] == [SPACE.extreme(False), SPACE.extreme(True)][:count]
+    assert found == some_networks(SPACE, count, seed=3)

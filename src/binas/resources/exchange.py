@@ -18,10 +18,11 @@ import torch
 from binas.errors import FileError, TableError
 from binas.files import exists, write_bytes
 from binas.resources.backends._onnx import to_onnx
-from binas.resources.manifest import FILL_IN, MANIFEST, SPACE, BlockFile, Manifest, Use
-from binas.resources.workloads import FIXED, SpaceWorkloads, Workload, network_workload, space_workloads
+from binas.resources.manifest import FILL_IN, FIXED, MANIFEST, SPACE, BlockFile, Manifest, Use
+from binas.resources.workloads import SpaceWorkloads, Workload, network_workload, space_workloads
 from binas.space.architecture import Architecture
 from binas.space.files import save_space
+from binas.space.sampling import sample_many
 from binas.space.space import SearchSpace
 from binas.tables.entries import SpaceReference, reference
 from binas.version import __version__
@@ -54,6 +55,16 @@ def export_blocks(
     made = Manifest(tool=f"binas {__version__}", space=made_for, batch=batch, files=tuple(files))
     made.save(folder)
     return made
+
+
+def some_networks(space: SearchSpace, count: int, seed: int = 0) -> list[Architecture]:
+    """Architectures to measure whole: the lightest, the heaviest and random ones, all distinct.
+
+    At most ``count``; fewer where the space has no more.
+    """
+    corners = [space.extreme(heaviest=False), space.extreme(heaviest=True)]
+    drawn = sample_many(space, 4 * count + 8, seed)  # of a small space many are drawn twice
+    return list(dict.fromkeys([*corners, *drawn]))[:count]
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,7 +75,7 @@ def import_filled(
     warnings = [*doubts(space, cost), *_doubt_sum(space, cost, networks)]
     if networks and calibrate is not None:
         cost = calibrate(space, cost, networks)
-    return Filled(CostTable(space, {name: cost, **_analytic(space, name)}), tuple(warnings), networks)
+    return Filled(with_analytic(space, cost), tuple(warnings), networks)
 
 
 def _doubt_sum(space: SearchSpace, cost: Cost, networks: MeasuredNetworks) -> Iterator[str]:
@@ -132,12 +132,13 @@ def _column(space: SearchSpace, manifest: Manifest, measured: Mapping[str, float
     return fixed[0], Column.build(space, lambda s, i: 0.0, lambda s, b, c: places[wanted[s][b][c]])
 
 
-def _analytic(space: SearchSpace, name: str) -> dict[str, Cost]:
-    """The exact costs of a space whose blocks can be counted; none of other spaces."""
+def with_analytic(space: SearchSpace, cost: Cost) -> CostTable:
+    """A table of one cost and the exact analytic ones, where the blocks of the space can be counted."""
     try:
-        return {key: cost for key, cost in analytic_costs(space).costs.items() if key != name}
+        exact: Mapping[str, Cost] = analytic_costs(space).costs
     except SpaceError:
-        return {}
+        exact = {}
+    return CostTable(space, {cost.name: cost, **{name: c for name, c in exact.items() if name != cost.name}})
 
 
 def read_values(path: Path, manifest: Manifest, unit: str | None = None) -> tuple[dict[str, float], Unit]:

@@ -14,6 +14,7 @@ from binas.files import dump_json, read_json, write_text
 from binas.tables.entries import SpaceReference
 
 MANIFEST, FILL_IN, SPACE = "manifest.json", "fill-in.csv", "space.yaml"
+FIXED = "fixed part"
 HEADER = ["key", "file", "value", "unit"]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._+-]{1,200}\.onnx$")]
 

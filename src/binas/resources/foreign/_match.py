@@ -15,6 +15,7 @@ from binas.space.space import SearchSpace
 from binas.tables.costs import Cost
 from binas.tables.entries import Column, Provenance
 from binas.tables.units import parse_unit
+from binas.version import __version__
 
 KINDS = ("ir", "ds")
 
@@ -118,6 +119,12 @@ def to_cost(
     values = Column.build(space, lambda s, i: 0.0, lambda s, b, c: found[s][b][c].value or 0.0)
     total = sum(item.value or 0.0 for item in fixed)
     return Cost(name, parse_unit(unit), total, values, provenance=provenance)
+
+
+def stated(provenance: Provenance | None, source: str) -> Provenance:
+    """What the caller says about a table, and where it comes from."""
+    known = provenance or Provenance()
+    return known.model_copy(update={"source": known.source or source, "tool": f"binas {__version__}"})
 
 
 def number(value: Any, where: str) -> float:

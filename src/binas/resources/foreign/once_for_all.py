@@ -16,7 +16,7 @@ from pathlib import Path
 
 from binas.errors import SpaceError, TableError
 from binas.files import read_yaml
-from binas.resources.foreign._match import KINDS, Block, Found, leaving, number, to_cost
+from binas.resources.foreign._match import KINDS, Block, Found, leaving, number, stated, to_cost
 from binas.space import BlockCode
 from binas.space.blockstrings import parse_repeated
 from binas.space.space import SearchSpace
@@ -30,8 +30,8 @@ def read_once_for_all(
     path: Path, space: SearchSpace, name: str = "latency", provenance: Provenance | None = None
 ) -> Cost:
     """The latency of every choice of ``space``, in ms, from a YAML table; an error names what it lacks."""
-    stated = provenance or Provenance(source=f"once-for-all look-up table {path.name}")
-    return to_cost(OnceForAll(_entries(path)), space, name, "ms", stated, str(path))
+    known = stated(provenance, f"once-for-all look-up table {path.name}")
+    return to_cost(OnceForAll(_entries(path)), space, name, "ms", known, str(path))
 
 
 def _entries(path: Path) -> dict[str, float]:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from binas.errors import TableError
 from binas.files import read_json
-from binas.resources.foreign._match import Block, Found, number, to_cost
+from binas.resources.foreign._match import Block, Found, number, stated, to_cost
 from binas.space.rounding import round_channels
 from binas.space.space import SearchSpace
 from binas.tables.costs import Cost
@@ -51,27 +51,28 @@ def read_tf_nas(
     data = read_json(path)
     if not isinstance(data, dict) or not data:
         raise TableError(f"{path} is not a TF-NAS table: it must be a JSON object.")
-    stated = provenance or Provenance(source=f"TF-NAS table {path.name}")
+    known = stated(provenance, f"TF-NAS table {path.name}")
     if "base" in data:
-        return to_cost(_by_key(data, str(path)), space, name, "ms", stated, str(path))
+        return to_cost(_by_key(data, str(path)), space, name, "ms", known, str(path))
     if device not in data:
-        known = ", ".join(map(str, data))[:200]
-        raise TableError(f"{path} holds the devices {known}; say which one with --table {next(iter(data))}.")
+        listed = ", ".join(map(str, data))[:200]
+        raise TableError(f"{path} holds the devices {listed}; say which one with --table {next(iter(data))}.")
     table = data[device]
-    return to_cost(_by_block(table, f"{path}: {device}"), space, name, "ms", _known(stated, table), str(path))
+    found = _by_block(table, f"{path}: {device}")
+    return to_cost(found, space, name, "ms", _completed(known, table), str(path))
 
 
-def _known(stated: Provenance, table: Mapping[str, Any]) -> Provenance:
+def _completed(known: Provenance, table: Mapping[str, Any]) -> Provenance:
     """Device and batch as the table says, where the caller does not."""
     batch, device = table.get("batch_size"), table.get("device")
     update: dict[str, object] = {}
-    if stated.device is None and isinstance(device, str):
+    if known.device is None and isinstance(device, str):
         update["device"] = device
-    if stated.batch is None and type(batch) is int:
+    if known.batch is None and type(batch) is int:
         update["batch"] = batch
-    if stated.batch not in (None, batch):
-        raise TableError(f"the table is of batch {batch}, not {stated.batch}.")
-    return stated.model_copy(update=update)
+    if known.batch not in (None, batch):
+        raise TableError(f"the table is of batch {batch}, not {known.batch}.")
+    return known.model_copy(update=update)
 
 
 class Shape(NamedTuple):

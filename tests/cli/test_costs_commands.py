@@ -107,7 +107,7 @@ class TestConditions:
     def test_limits_meant_for_something_else_are_refused(self, example: Path, command: str) -> None:
         more = ["best"] if command == "explain" else []
         message = refusal(command, example, *more, "-l", "latency=45ms@batch=64")
-        assert "meant for batch 64, but latency in the table is of batch 1" in message
+        assert "latency is wanted for batch 64, but the table is of batch 1" in message
 
 
 class TestDiff:

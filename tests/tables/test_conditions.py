@@ -44,8 +44,10 @@ def test_differences_count_what_only_one_states() -> None:
 def test_checked() -> None:
     check_conditions("latency", PHONE, parse_conditions("device=pixel, batch=1 ,dtype=float32"))
     with pytest.raises(
-        TableError, match="meant for device Titan, but latency in the table is of device Pixel 9"
+        TableError, match="latency is wanted for device Titan, but the table is of device Pixel 9"
     ):
         check_conditions("latency", PHONE, {"device": "Titan"})
-    with pytest.raises(TableError, match="does not say the runtime of energy"):
+    with pytest.raises(
+        TableError, match="energy is wanted for runtime onnxruntime, but the table does not say"
+    ):
         check_conditions("energy", Provenance(), {"runtime": "onnxruntime"})

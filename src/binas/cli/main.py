@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from binas.cli import costs_commands, example_commands, search_commands, space_commands
+from binas.cli import compare_commands, costs_commands, example_commands, search_commands, space_commands
 from binas.errors import BinasError
 from binas.version import __version__
 
@@ -25,6 +25,7 @@ space_commands.register(app)
 example_commands.register(app)
 search_commands.register(app)
 costs_commands.register(app)
+compare_commands.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -61,13 +61,13 @@ def check_conditions(name: str, provenance: Provenance, wanted: Mapping[str, str
     for key, value in wanted.items():
         if key not in stated:
             raise TableError(
-                f"the limit is meant for {key} {value}, but the table does not say the {key} of {name}. Find out, and "
-                'write it into the "provenance" of the table.'
+                f"{name} is wanted for {key} {value}, but the table does not say its {key}. Find out, and write it "
+                'into the "provenance" of the table.'
             )
         if not _meets(stated[key], value):
             raise TableError(
-                f"the limit is meant for {key} {value}, but {name} in the table is of {key} {stated[key]}. Use a table "
-                "of what you mean, or leave the condition out."
+                f"{name} is wanted for {key} {value}, but the table is of {key} {stated[key]}. Use a table of what you "
+                "mean, or leave the condition out."
             )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from binas.cli.exchange_commands import calibrated
 from binas.cli.main import app
 from binas.errors import BinasError
 from binas.pipeline.example import write_paper_example
@@ -236,6 +237,12 @@ class TestPhone:
         options = ("--unit", "B", "--device", "x", "--name", "peak", "--combine", "max")
         assert "peak" in answer("costs", "import", self.fill(folder), *options, "--out", out)["costs"]
         assert load_costs(out, load_space(tmp_path / "tiny.yaml"))["peak"].combine == "max"
+
+
+def test_too_few_networks_correct_nothing(example: Path) -> None:
+    space = load_space("imagenet-mbconv")
+    cost = load_costs(example / "costs.json", space)["latency"]
+    assert calibrated(space, cost, [(space.extreme(), 1.0)] * 9) is cost
 
 
 class TestOtherTools:

@@ -143,16 +143,22 @@ class TestMerge:
 
     def test_means_and_their_errors(self, tmp_path: Path) -> None:
         errors = [Column.full(SPACE, e) for e in (0.3, 0.4)]
-        one, two = (
-            cost(stderr=errors[0], fixed_stderr=3.0),
-            cost(factor=3000.0, unit="us", stderr=errors[1].map(lambda x: 1000 * x), fixed_stderr=4000.0),
-        )
+        monday, friday = (PHONE.model_copy(update={"date": f"2026-01-0{day}"}) for day in (5, 9))
+        one = cost(stderr=errors[0], fixed_stderr=3.0, provenance=monday)
+        wide = errors[1].map(lambda x: 1000 * x)
+        two = cost(factor=3000.0, unit="us", stderr=wide, fixed_stderr=4000.0, provenance=friday)
         made = merge([table(one), table(two)], average=True)["latency"]
         assert (made.unit.name, made.fixed, made.fixed_stderr) == ("ms", 6.0, pytest.approx(2.5))
         for a, b in zip(made.values.arrays(), one.values.arrays(), strict=True):
             np.testing.assert_allclose(a, 2 * b)
         np.testing.assert_allclose(made.stderr.flat(), 0.25)
-        assert made.provenance.to_data()["merged"] == 2
+        assert made.provenance.to_data() == {
+            "source": "phone run",
+            "device": "Pixel 9",
+            "threads": 1,
+            "batch": 1,
+            "merged": 2,
+        }  # the date is not one of both
         table(made).save(tmp_path / "costs.json")
         assert load_costs(tmp_path / "costs.json", SPACE)["latency"].provenance == made.provenance
 

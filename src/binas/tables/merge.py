@@ -11,7 +11,7 @@ import numpy as np
 from binas.errors import TableError, UnitError
 from binas.tables.conditions import KEYS, describe, differing
 from binas.tables.costs import Cost, CostTable
-from binas.tables.entries import Array, Column
+from binas.tables.entries import Array, Column, Provenance
 from binas.tables.units import convert
 
 
@@ -98,10 +98,6 @@ def _mean(costs: list[Cost], mixed: dict[str, list[object]]) -> Cost:
     """Means of values; the standard error of a mean of n is sqrt(sum of squares) / n."""
     first, count = costs[0], len(costs)
     errors = [cost.stderr for cost in costs if cost.stderr is not None]
-    sources = dict.fromkeys(cost.provenance.source for cost in costs if cost.provenance.source)
-    update: dict[str, object] = {"source": "; ".join(sources), **dict.fromkeys(mixed)}
-    known = first.provenance.model_copy(update=update).to_data()
-    known |= {"merged": count, **({"mixed": mixed} if mixed else {})}
     return replace(
         first,
         fixed=float(np.mean([cost.fixed for cost in costs])),
@@ -110,8 +106,19 @@ def _mean(costs: list[Cost], mixed: dict[str, list[object]]) -> Cost:
         stderr=_combined(errors, lambda a: np.sqrt(np.square(a).sum(axis=0)) / count)
         if len(errors) == count
         else None,
-        provenance=type(first.provenance).model_validate(known),
+        provenance=_common([cost.provenance for cost in costs], mixed),
     )
+
+
+def _common(items: list[Provenance], mixed: dict[str, list[object]]) -> Provenance:
+    """What several measurements agree in; what is said of only one of them (a date, a check) is left out."""
+    data = [item.to_data() for item in items]
+    same = {
+        key: value for key, value in data[0].items() if all(other.get(key) == value for other in data[1:])
+    }
+    sources = dict.fromkeys(item.source for item in items if item.source)
+    known = {**same, "source": "; ".join(sources), "merged": len(items)}
+    return Provenance.model_validate({**known, "mixed": mixed} if mixed else known)
 
 
 def _combined(columns: list[Column], function: Callable[[Array], Array]) -> Column:

@@ -202,7 +202,7 @@ def _joint(problem: SearchProblem) -> tuple[Relaxation, ...]:
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array, hstack, vstack
 
-    sums = tuple(limit for limit in problem.limits if limit not in problem.max_limits)
+    sums = tuple(limit for limit in problem.limits if limit not in problem.limits_on_maxima)
     form = tight_form(replace(problem, objective=_nothing(problem), limits=sums))
     size, weights = len(form.objective), np.array([_weight(limit) for limit in sums])
     entries, spare, least = _entry_rows(problem)
@@ -237,7 +237,7 @@ def _entry_rows(problem: SearchProblem) -> tuple[csr_array, Array, float]:
 
     size = problem.space.alpha_size + problem.space.beta_size
     columns, values, right, least = [np.zeros(0, dtype=int)], [np.zeros(0)], [np.zeros(0)], 0.0
-    for limit in problem.max_limits:
+    for limit in problem.limits_on_maxima:
         cost, most, weight = problem.costs[limit.cost], limit.value + problem.tolerance(limit), _weight(limit)
         flat = cost.values.flat()
         above = np.flatnonzero(flat > most)

@@ -114,7 +114,7 @@ class SearchProblem:
         return replace(self, limits=tuple(limits))
 
     @property
-    def max_limits(self) -> tuple[Limit, ...]:
+    def limits_on_maxima(self) -> tuple[Limit, ...]:
         """The limits on costs that are a maximum over blocks (:mod:`binas.search.restrict`)."""
         return tuple(limit for limit in self.limits if self.costs[limit.cost].combine == "max")
 

@@ -36,7 +36,7 @@ def restricted(problem: SearchProblem) -> SearchProblem | None:
 
     Architectures of the smaller space are architectures of the whole one, with the same value and costs.
     """
-    if not problem.max_limits:
+    if not problem.limits_on_maxima:
         return problem
     kept = _kept(problem)
     return None if kept is None else _smaller(problem, kept)
@@ -117,7 +117,7 @@ class Kept:
 
 def _kept(problem: SearchProblem) -> Kept | None:
     """What keeps the limits on maxima; None where a stage, or the fixed part, cannot."""
-    costs = [(limit, problem.costs[limit.cost]) for limit in problem.max_limits]
+    costs = [(limit, problem.costs[limit.cost]) for limit in problem.limits_on_maxima]
     if not all(limit.holds(cost.fixed, problem.tolerance(limit)) for limit, cost in costs):
         return None
     depths, configs = [], []

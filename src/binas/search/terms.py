@@ -74,9 +74,9 @@ def limit_rows(problem: SearchProblem) -> list[Row]:
 
     A limit on a maximum is no row: it is taken out by :func:`binas.search.restrict.restricted` before.
     """
-    if problem.max_limits:
+    if problem.limits_on_maxima:
         raise ProblemError(
-            f"the limit on {problem.max_limits[0].cost} is one on a maximum, not a sum: pass the problem through "
+            f"the limit on {problem.limits_on_maxima[0].cost} is one on a maximum, not a sum: pass the problem through "
             "binas.search.restricted first, which turns it into a smaller space."
         )
     return [

@@ -22,7 +22,8 @@ Limits = Annotated[
     typer.Option(
         "--limit",
         "-l",
-        help="COST=QUANTITY with a unit, e.g. latency=45ms; >= for a lower limit. Repeatable.",
+        help="COST=QUANTITY with a unit, e.g. latency=45ms; >= for a lower limit; latency=45ms@batch=1,device=pixel "
+        "refuses a table of anything else. Repeatable.",
     ),
 ]
 
@@ -35,6 +36,7 @@ def register(app: typer.Typer) -> None:
             "binas search example --limit latency=45ms",
             "binas search example --limit latency=45ms --limit params=5M --top 5",
             "binas search example --limit latency=45ms --within 0.02 --json",
+            "binas search example --limit latency=45ms@batch=1,threads=1",
             "binas search example --limit latency=45ms --solver evolution --seed 3",
         ),
     )(search)
@@ -144,6 +146,7 @@ def _no_answer(result: SearchResult, as_json: bool) -> None:
 
 
 def _show_result(result: SearchResult) -> None:
+    from binas.tables.conditions import describe
     from binas.tables.units import format_quantity
 
     found, problem = result.evaluation, result.problem
@@ -165,8 +168,9 @@ def _show_result(result: SearchResult) -> None:
         limits = [
             problem.describe_limit(limit).split(" ", 1)[1] for limit in problem.limits if limit.cost == name
         ]
-        rows.append((name, format_quantity(value, unit), " and ".join(limits) or "-"))
-    table(("cost", "value", "limit"), rows)
+        measured = describe(problem.costs[name].provenance) or "-"
+        rows.append((name, format_quantity(value, unit), " and ".join(limits) or "-", measured))
+    table(("cost", "value", "limit", "measured on"), rows)
 
 
 def _show_prices(problem: SearchProblem, bought: list[Price]) -> None:
@@ -255,11 +259,16 @@ def _frontier_csv(found: Frontier) -> str:
 def _show_frontier(found: Frontier, csv_file: Path | None, plot: Path | None) -> None:
     import numpy as np
 
+    from binas.tables.conditions import describe
+
     kind = "exact" if found.exact else f"certified within {found.error:.3g} points"
     low, high = found.costs[0], found.costs[-1]
     say(
         f"{len(found)} networks on the frontier of {found.problem.space.name} ({kind}, {found.seconds * 1e3:.0f} ms)"
     )
+    measured = describe(found.problem.costs[found.cost].provenance)
+    if measured:
+        say(f"{found.cost} measured on: {measured}")
     marks = np.unique([found.index_at(x) or 0 for x in np.linspace(low, high, 12)])
     rows = [
         (f"{p.cost:.5g} {found.unit.name}", f"{p.accuracy:.4f}", str(p.architecture))

@@ -12,6 +12,7 @@ from binas.search.objective import (
     StagewiseObjective,
 )
 from binas.search.problem import Evaluation, Limit, SearchProblem, evaluate, parse_limit
+from binas.search.restrict import restricted
 from binas.search.result import Answer, SearchResult, Status
 from binas.search.solve import solve
 from binas.search.solvers import SOLVERS, Capabilities, Options, Solver, make_solver, solver_class
@@ -45,6 +46,7 @@ __all__ = [
     "frontier",
     "make_solver",
     "parse_limit",
+    "restricted",
     "solve",
     "solver_class",
     "verify",

@@ -1,8 +1,12 @@
 """Tables of contributions and costs: plain values with schema and provenance, no measuring."""
 
+from binas.tables.conditions import check_conditions, conditions
 from binas.tables.contributions import Contributions, load_contributions
 from binas.tables.costs import Cost, CostTable, load_costs
+from binas.tables.diff import CostDiff, TableDiff, diff
 from binas.tables.entries import Column, Provenance
+from binas.tables.merge import merge, renamed
+from binas.tables.reach import reach
 from binas.tables.schema import schema
 from binas.tables.units import Unit, convert, format_quantity, parse_quantity, parse_unit
 
@@ -10,14 +14,22 @@ __all__ = [
     "Column",
     "Contributions",
     "Cost",
+    "CostDiff",
     "CostTable",
     "Provenance",
+    "TableDiff",
     "Unit",
+    "check_conditions",
+    "conditions",
     "convert",
+    "diff",
     "format_quantity",
     "load_contributions",
     "load_costs",
+    "merge",
     "parse_quantity",
     "parse_unit",
+    "reach",
+    "renamed",
     "schema",
 ]

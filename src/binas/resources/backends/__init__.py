@@ -1,0 +1,1 @@
+"""How modules are run; here only what exporting them needs."""

@@ -37,6 +37,10 @@ class SolverClaimError(BinasError):
     """A solver returned something the independent verifier does not confirm: a bug, never an answer."""
 
 
+class MeasureError(BinasError):
+    """Something cannot be measured here: a backend or device is missing, or a table names none."""
+
+
 class FileError(BinasError):
     """A file is missing, truncated, too large, or cannot be written."""
 

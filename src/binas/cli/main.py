@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from binas.cli import example_commands, search_commands, space_commands
+from binas.cli import example_commands, measure_commands, search_commands, space_commands
 from binas.errors import BinasError
 from binas.version import __version__
 
@@ -24,6 +24,7 @@ app = typer.Typer(
 space_commands.register(app)
 example_commands.register(app)
 search_commands.register(app)
+measure_commands.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -177,7 +177,7 @@ def verify(
     _check_files(file, True, plot)
     found = space_of_table(file, space)
     costs = load_costs(file, found)
-    given = costs[cost or measurable(costs.costs)]
+    given = costs[cost or _only(measurable(costs.costs), file)]
     with progress_bar() as progress:
         how = replace(
             measuring_again(given, _plan(budget, tolerance, rounds, seed)),
@@ -187,6 +187,18 @@ def verify(
         )
         done = measure_space(found, how, samples, seed, given.name, given)
     _finish(CostTable(found, {**costs.costs, given.name: done.cost}), done, file, plot, as_json)
+
+
+def _only(names: list[str], file: Path) -> str:
+    """The one cost that can be measured again."""
+    from binas.errors import MeasureError
+
+    if len(names) != 1:
+        found = (
+            f"several costs measured by binas ({', '.join(names)})" if names else "no cost measured by binas"
+        )
+        raise MeasureError(f"{file} holds {found}; name the one to verify with --cost.")
+    return names[0]
 
 
 def _check_files(out: Path, overwrite: bool, plot: Path | None) -> None:

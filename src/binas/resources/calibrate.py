@@ -98,7 +98,7 @@ def _fit(basis: Array, rows: Array, measured: Array) -> Array:
     size = np.abs(design).max(axis=0)
     lower = np.full(basis.shape[1], -np.inf)
     lower[[0, -1]] = 0.0
-    found = lsq_linear(design / size, np.ones(len(measured)), bounds=(lower, np.inf))
+    found = lsq_linear(design / size, np.ones(len(measured)), bounds=(lower, np.inf), method="bvls")
     return np.asarray(basis @ (found.x / size), dtype=np.float64)
 
 
@@ -115,7 +115,7 @@ def calibrate(space: SearchSpace, isolated: Cost, networks: Sequence[MeasuredNet
         basis = columns(len(space.stages))
         if len(networks) >= basis.shape[1] + 2:
             errors[form] = float(mape_percent(_left_out(basis, rows, measured), measured))
-    best = min(errors, key=lambda form: errors[form])
+    best = min(errors, key=lambda form: round(errors[form], 6))  # of equals the simplest, which comes first
     found = plain if best == SUM else _fit(FITTED[best](len(space.stages)), rows, measured)
     scale, *per_block, constant = found.tolist()
     return Calibration(

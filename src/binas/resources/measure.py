@@ -104,13 +104,9 @@ def measuring_again(cost: Cost, plan: Plan) -> Measuring:
     return Measuring(settings, quantity, plan)
 
 
-def measurable(costs: Mapping[str, Cost]) -> str:
-    """The name of the one cost that says how it was measured; an error when it is none or several."""
-    found = [name for name, cost in costs.items() if cost.provenance.backend is not None]
-    if len(found) != 1:
-        many = f"{', '.join(found)} were" if found else "none was"
-        raise MeasureError(f"of the costs {', '.join(costs)} {many} measured by binas; name one with --cost.")
-    return found[0]
+def measurable(costs: Mapping[str, Cost]) -> list[str]:
+    """The costs whose tables say how they were measured, so that it can be done again."""
+    return [name for name, cost in costs.items() if cost.provenance.backend is not None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,7 @@ from binas.resources.journal import Journal, Sample
 from binas.resources.statistics import Drift, Estimate, estimate, find_drift
 
 CONTROL = "control"
+LOOK_EVERY = 5  # further rounds between two looks at which entries are settled
 NOISY = 0.10  # a quarter of the control's samples being this much slower makes a machine noisy
 
 
@@ -132,8 +133,10 @@ class _Session:
     def run(self) -> None:
         """Rounds until all is tight or the time is over; what the journal holds is not measured again."""
         recorded = iter(list(self.journal.samples))
+        active = list(self.entries)
         for number in count():
-            active = self._active(number)
+            if number >= self.plan.rounds and (number - self.plan.rounds) % LOOK_EVERY == 0:
+                active = self._unsettled()
             if not active:
                 return
             for entry in _order(active, self.plan, number):
@@ -142,10 +145,8 @@ class _Session:
                 self.state.add(self._next(entry, recorded))
             self._report(number + 1, len(active))
 
-    def _active(self, number: int) -> list[str]:
-        """The entries of a round: all at first, then those that are not yet known well enough."""
-        if number < self.plan.rounds:
-            return list(self.entries)
+    def _unsettled(self) -> list[str]:
+        """The entries that are not yet known well enough."""
         found = _summary(self.entries, self.state, self.plan).estimates
         return [entry for entry in self.entries if found[entry].uncertainty > self.plan.tolerance]
 

@@ -83,6 +83,7 @@ class OnDevice:
         """Why there is no answer, for people."""
         last = min((step for step in self.steps if not step.kept), key=lambda step: step.high / step.asked)
         count = len({step.architecture for step in self.steps})
+        built = f"{count} was built" if count == 1 else f"{count} were built"
         asked, high, predicted = (
             f"{number:.5g} {last.unit}" for number in (last.asked, last.high, last.predicted)
         )
@@ -92,7 +93,7 @@ class OnDevice:
             else "no other was tried"
         )
         return (
-            f"no network keeps {last.cost} <= {asked} when measured: {count} were built, and {end}. The nearest takes up to "
+            f"no network keeps {last.cost} <= {asked} when measured: {built}, and {end}. The nearest takes up to "
             f"{high} where the table says {predicted}. Allow at least that much, or measure the table again on this "
             "device (binas measure)."
         )

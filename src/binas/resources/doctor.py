@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import math
 import os
 import platform
-import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from binas.resources.backends import BACKENDS, make_backend
 from binas.resources.device import BackendDevice
 from binas.resources.machine import cpu_count, cpu_name
 from binas.resources.meters import energy_zones
-from binas.resources.session import CONTROL, NOISY, Plan, run_session
+from binas.resources.session import CONTROL, NOISY, Plan
 from binas.resources.settings import Settings
-from binas.resources.statistics import Estimate
+from binas.resources.statistics import Estimate, estimate
 from binas.resources.workloads import control_workload
 from binas.version import __version__
 
 PACKAGES = ("torch", "onnx", "onnxruntime", "openvino", "numpy", "scipy", "highspy", "pyscipopt")
-NOISE_SAMPLES = 300
+NOISE_SAMPLES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,10 @@ def diagnose() -> Diagnosis:
 def noise_of(settings: Settings, samples: int = NOISE_SAMPLES) -> Estimate:
     """The control's time under a setting, from samples of a millisecond each."""
     backend = make_backend(settings)
-    plan = replace(Plan(), rounds=samples, tolerance=1.0, control_every=1)
     with backend.pinned():
         device = BackendDevice(backend, lambda _: control_workload())
-        return run_session([CONTROL], device, plan, time.perf_counter).control
+        repeats = math.ceil(Plan().sample_seconds / device.warm_up(CONTROL))
+        return estimate([device.sample(CONTROL, repeats) for _ in range(samples)], Plan().quantile)
 
 
 def _finding(name: str, device: str) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -22,7 +23,7 @@ from binas.resources.verify import draw_networks
 from binas.resources.workloads import Workload, control_workload, network_workload, space_workloads
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
-from binas.tables.costs import Cost
+from binas.tables.costs import NAME, Cost
 from binas.tables.entries import Provenance, today
 from binas.version import __version__
 
@@ -131,6 +132,8 @@ def measure_space(
     the table is calibrated on some and verified on the others; with 0 it is the plain table of isolated blocks.
     ``given`` is an older table, kept if it predicts the networks as well.
     """
+    if re.fullmatch(NAME, name) is None:
+        raise MeasureError(f"{name[:60]!r} is no name of a cost; use letters, digits, dots, _ and -.")
     workloads = space_workloads(space)
     fit, held_out = draw_networks(space, samples, seed) if samples else ([], [])
     job = Job(space, workloads.places, tuple(fit), tuple(held_out))

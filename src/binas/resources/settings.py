@@ -75,4 +75,4 @@ def settings_of(provenance: Provenance, what: str) -> Settings:
             f"{what} does not say how it was measured (its provenance lacks {', '.join(missing)}), so it cannot "
             "be measured again. `binas measure` makes tables that can."
         )
-    return Settings(**{**known, "device": known.pop("processor")})
+    return Settings(device=known.pop("processor"), **known)

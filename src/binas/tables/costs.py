@@ -39,7 +39,8 @@ from binas.tables.reading import is_csv, other_space, read_table, validate
 from binas.tables.units import Unit, parse_unit
 
 FORMAT = "binas/costs"
-CostName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,60}$")]
+NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,60}$"
+CostName = Annotated[str, StringConstraints(pattern=NAME)]
 
 
 class CostEntry(BaseModel):

@@ -4,7 +4,7 @@ import itertools
 import pytest
 
 from binas.errors import MeasureError
-from binas.resources.meters import energy_zones, host_seconds, joules, until_stable
+from binas.resources.meters import energy_zones, host_seconds, joules, own_seconds, until_stable
 
 
 def test_host_seconds_counts_every_run_without_garbage_collection():
@@ -13,6 +13,20 @@ def test_host_seconds_counts_every_run_without_garbage_collection():
     assert seen == [False] * 7
     assert gc.isenabled()
     assert seconds > 0
+
+
+@pytest.mark.parametrize(("clock", "cpu", "own"), [(5.0, 5.0, 5.0), (9.0, 5.0, 5.0), (5.0, 6.0, 5.0)])
+def test_time_given_to_other_programs_is_left_out(clock, cpu, own):
+    """Quiet, interrupted, and with a second thread that waits busily."""
+    busy = iter([100.0, 100.0 + cpu])
+    assert own_seconds(lambda: None, 3, lambda runner, repeats: clock, lambda: next(busy)) == own
+
+
+def test_on_one_thread_both_clocks_are_about_the_same_thing():
+    def work():
+        sum(range(20_000))
+
+    assert 0 < own_seconds(work, 50) <= host_seconds(work, 50) * 100
 
 
 class TestUntilStable:

@@ -36,6 +36,22 @@ def host_seconds(runner: Runner, repeats: int) -> float:
         return time.perf_counter() - start
 
 
+def own_seconds(
+    runner: Runner,
+    repeats: int,
+    seconds: Meter = host_seconds,
+    busy: Callable[[], float] = time.process_time,
+) -> float:
+    """The same for one thread, without the time that the system gave to other programs meanwhile.
+
+    A process that computes in one thread is busy as long as it runs, so on a quiet machine the clock and its CPU
+    time agree; where the clock went on longer, the process was interrupted and its CPU time is what it needed.
+    """
+    start = busy()
+    taken = seconds(runner, repeats)
+    return min(taken, busy() - start)
+
+
 def cuda_seconds(runner: Runner, repeats: int) -> float:
     """The same on a CUDA device, between two events on its stream."""
     import torch

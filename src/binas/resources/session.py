@@ -51,8 +51,8 @@ class Plan:
     """
 
     quantile: float = 0.1
-    rounds: int = 40
-    tolerance: float = 0.02
+    rounds: int = 60
+    tolerance: float = 0.015
     budget: float = 300.0
     sample_seconds: float = 1e-3
     control_every: int = 8

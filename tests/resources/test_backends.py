@@ -1,3 +1,4 @@
+import importlib.metadata
 import importlib.util
 
 import pytest
@@ -5,7 +6,7 @@ import torch
 from torch import nn
 
 from binas.errors import MeasureError
-from binas.resources.backends import BACKENDS, make_backend
+from binas.resources.backends import BACKENDS, installed_version, make_backend
 from binas.resources.backends._onnx import to_onnx
 from binas.resources.backends.torch import folded, random_inputs
 from binas.resources.settings import PRESETS, Settings, preset, settings_of
@@ -116,6 +117,12 @@ class TestUnavailable:
     def test_no_gpu(self, name):
         with pytest.raises(MeasureError, match="CUDA"):
             make_backend(Settings(backend=name, device="cuda"))
+
+
+def test_a_package_may_come_in_a_distribution_of_another_name():
+    assert installed_version("yaml") == importlib.metadata.version("PyYAML")
+    assert installed_version("no_such_package") is None
+    assert installed_version("tiny") == "unknown"  # a module of these tests
 
 
 class TestSettings:

@@ -7,6 +7,8 @@ from test_backends import HERE
 from test_workloads import tiny  # noqa: F401  (a fixture)
 
 from binas.errors import MeasureError
+from binas.resources.backends import BACKENDS
+from binas.resources.device import BackendDevice
 from binas.resources.doctor import diagnose, noise_of
 from binas.resources.machine import cpu_count, cpu_name, device_name, runtime_name
 from binas.resources.measure import (
@@ -16,9 +18,10 @@ from binas.resources.measure import (
     measure_space,
     measuring_again,
 )
-from binas.resources.meters import energy_zones
+from binas.resources.meters import cuda_seconds, energy_zones, host_seconds, own_seconds
 from binas.resources.session import Plan
 from binas.resources.settings import Settings
+from binas.resources.workloads import control_workload
 from binas.tables.costs import Cost, CostTable, load_costs
 from binas.tables.entries import Column, Provenance
 from binas.tables.units import parse_unit
@@ -73,6 +76,21 @@ def test_energy_needs_counters(tiny):  # noqa: F811
         measure_architecture(tiny, tiny.extreme(), Measuring(quantity="energy", plan=QUICK))
     with pytest.raises(MeasureError, match="known are latency, energy"):
         Measuring(quantity="taste")
+
+
+@pytest.mark.parametrize(
+    ("settings", "meter"),
+    [
+        (Settings(), own_seconds),
+        (Settings(threads=2), host_seconds),
+        (Settings("onnxruntime"), own_seconds),
+        (Settings(device="cuda"), cuda_seconds),
+        (Settings("onnxruntime", "cuda"), host_seconds),
+    ],
+)
+def test_each_setting_has_its_clock(settings, meter):
+    device = BackendDevice(BACKENDS[settings.backend](settings), lambda _: control_workload())
+    assert device.meter is device.seconds is meter
 
 
 class TestAgain:

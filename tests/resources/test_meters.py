@@ -4,7 +4,14 @@ import itertools
 import pytest
 
 from binas.errors import MeasureError
-from binas.resources.meters import energy_zones, host_seconds, joules, own_seconds, until_stable
+from binas.resources.meters import (
+    cuda_seconds,
+    energy_zones,
+    host_seconds,
+    joules,
+    own_seconds,
+    until_stable,
+)
 
 
 def test_host_seconds_counts_every_run_without_garbage_collection():
@@ -27,6 +34,29 @@ def test_on_one_thread_both_clocks_are_about_the_same_thing():
         sum(range(20_000))
 
     assert 0 < own_seconds(work, 50) <= host_seconds(work, 50) * 100
+
+
+def test_a_gpu_is_read_between_two_events_after_all_earlier_work(monkeypatch):
+    torch = pytest.importorskip("torch")
+    happened = []
+
+    class Event:
+        def __init__(self, enable_timing):
+            assert enable_timing
+
+        def record(self):
+            happened.append("record")
+
+        def synchronize(self):
+            happened.append("wait")
+
+        def elapsed_time(self, other):
+            return 12.0  # milliseconds
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: happened.append("finish"))
+    assert cuda_seconds(lambda: happened.append("run"), 2) == pytest.approx(0.012)
+    assert happened == ["finish", "record", "run", "run", "record", "wait"]
 
 
 class TestUntilStable:

@@ -20,11 +20,16 @@ def progress_bar() -> Iterator[Report]:
 
     console = Console(stderr=True)
     columns = (BarColumn(), TextColumn("{task.fields[left]}"), TextColumn("{task.description}", markup=False))
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    hidden = not console.is_terminal
+    # Drawn only when told of progress: a thread that refreshes it would run while something is timed.
+    with Bar(*columns, console=console, transient=True, disable=hidden, auto_refresh=False) as bar:
         task = bar.add_task("", total=1.0, left="")
-        yield lambda state: bar.update(
-            task, completed=state.fraction, description=state.doing, left=time_left(state)
-        )
+
+        def show(state: Progress) -> None:
+            bar.update(task, completed=state.fraction, description=state.doing, left=time_left(state))
+            bar.refresh()
+
+        yield show
 
 
 def time_left(state: Progress) -> str:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from binas.search.price import Price
     from binas.space import Architecture
 
+SECONDS_PER_NETWORK = 30.0  # of measuring, at most, when limits are kept on the device
+
 Dir = Annotated[Path, typer.Argument(help="Folder with space.yaml, contributions and costs.", metavar="DIR")]
 Limits = Annotated[
     list[str] | None,
@@ -119,7 +121,9 @@ def _on_device(
     from binas.resources.session import Plan
 
     def measure(cost: str, architecture: Architecture) -> Estimate:
-        how = replace(measuring_again(problem.costs[cost], Plan()), progress=progress)
+        how = replace(
+            measuring_again(problem.costs[cost], Plan(budget=SECONDS_PER_NETWORK)), progress=progress
+        )
         return measure_architecture(problem.space, architecture, how)
 
     with progress_bar() as progress:

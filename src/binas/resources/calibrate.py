@@ -11,6 +11,7 @@ are used is decided by leave-one-out cross-validation on the networks given.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -138,7 +139,10 @@ def _left_out(basis: Array, rows: Array, measured: Array) -> Array:
 
 
 def calibrated(space: SearchSpace, isolated: Cost, calibration: Calibration) -> Cost:
-    """The table that the calibration makes of isolated costs."""
+    """The table that the calibration makes of isolated costs.
+
+    Standard errors are those of the measured blocks, scaled; a fitted fixed part has none.
+    """
     scale = calibration.scale
     values = Column.build(
         space,
@@ -150,7 +154,7 @@ def calibrated(space: SearchSpace, isolated: Cost, calibration: Calibration) -> 
     return replace(
         isolated,
         fixed=calibration.constant,
-        fixed_stderr=scale * isolated.fixed_stderr,
+        fixed_stderr=isolated.fixed_stderr if calibration.form == SUM else math.nan,
         values=values,
         stderr=stderr,
         provenance=provenance,

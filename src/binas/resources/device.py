@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from binas.resources.backends import Backend, Runner
 from binas.resources.meters import Meter, cuda_seconds, host_seconds, own_seconds, until_stable
-from binas.resources.settings import Settings
 from binas.resources.workloads import Workload
 
 
@@ -21,7 +20,8 @@ class BackendDevice:
         self, backend: Backend, build: Callable[[str], Workload], meter: Meter | None = None
     ) -> None:
         self.backend, self.build = backend, build
-        self.meter = meter or _clock(backend.settings)
+        self.seconds = _clock(backend)
+        self.meter = meter or self.seconds
         self._runners: dict[str, Runner] = {}
 
     def warm_up(self, entry: str) -> float:
@@ -29,8 +29,7 @@ class BackendDevice:
         workload = self.build(entry)
         runner = self.backend.prepare(workload.module, workload.shapes)
         self._runners[entry] = runner
-        seconds = _clock(self.backend.settings)
-        return until_stable(lambda: seconds(runner, 1))
+        return until_stable(lambda: self.seconds(runner, 1))
 
     def sample(self, entry: str, repeats: int) -> float:
         """Mean cost of a run; one run before it brings code and weights back into the caches."""
@@ -39,8 +38,8 @@ class BackendDevice:
         return self.meter(runner, repeats) / repeats
 
 
-def _clock(settings: Settings) -> Meter:
-    """What reads seconds under a setting."""
-    if settings.device == "cuda":
-        return cuda_seconds
-    return own_seconds if settings.threads == 1 else host_seconds
+def _clock(backend: Backend) -> Meter:
+    """What reads seconds: the GPU's events where calls return early, else the host's clock."""
+    if backend.settings.device == "cuda":
+        return cuda_seconds if backend.asynchronous else host_seconds
+    return own_seconds if backend.settings.threads == 1 else host_seconds

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import math
 import os
 import platform
 from dataclasses import dataclass
 from typing import Any
 
-from binas.resources.backends import BACKENDS, make_backend
+from binas.resources.backends import BACKENDS, installed_version, make_backend
 from binas.resources.device import BackendDevice
 from binas.resources.machine import cpu_count, cpu_name
 from binas.resources.meters import energy_zones
@@ -101,6 +99,5 @@ def _finding(name: str, device: str) -> Finding:
 
 
 def _versions() -> dict[str, str | None]:
-    known = {name: importlib.util.find_spec(name) is not None for name in PACKAGES}
-    versions = {name: importlib.metadata.version(name) if there else None for name, there in known.items()}
-    return {"binas": __version__, "python": platform.python_version(), **versions}
+    installed = {name: installed_version(name) for name in PACKAGES}
+    return {"binas": __version__, "python": platform.python_version(), **installed}

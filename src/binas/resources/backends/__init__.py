@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from binas.errors import MeasureError
-from binas.resources.backends._base import Backend, Runner, Shape
+from binas.resources.backends._base import Backend, Runner, Shape, installed_version
 from binas.resources.backends.onnxruntime import OnnxRuntimeBackend
 from binas.resources.backends.openvino import OpenVinoBackend
 from binas.resources.backends.torch import TorchBackend
@@ -13,7 +13,7 @@ BACKENDS: dict[str, type[Backend]] = {
     backend.name: backend for backend in (TorchBackend, OnnxRuntimeBackend, OpenVinoBackend)
 }
 
-__all__ = ["BACKENDS", "Backend", "Runner", "Shape", "make_backend"]
+__all__ = ["BACKENDS", "Backend", "Runner", "Shape", "installed_version", "make_backend"]
 
 
 def make_backend(settings: Settings) -> Backend:

@@ -17,8 +17,22 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 
+def installed_version(package: str) -> str | None:
+    """Version of an importable package, None when there is none; imports nothing.
+
+    The distribution may have another name than the package, such as onnxruntime-gpu.
+    """
+    if importlib.util.find_spec(package) is None:
+        return None
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        names = importlib.metadata.packages_distributions().get(package, [])
+        return importlib.metadata.version(names[0]) if names else "unknown"
+
+
 class Runner(Protocol):
-    """A prepared network: each call is one inference, finished when it returns (on a GPU: submitted)."""
+    """A prepared network: each call is one inference."""
 
     def __call__(self) -> None: ...
 
@@ -26,14 +40,15 @@ class Runner(Protocol):
 class Backend(ABC):
     """Prepares modules for one setting.
 
-    Class attributes say what a backend is without importing it: the package it ``requires``, and the devices
-    and number types it takes.
+    Class attributes say what a backend is without importing it: the package it ``requires``, the devices and number
+    types it takes, and whether a call on a GPU returns before the run is over (``asynchronous``).
     """
 
     name: ClassVar[str]
     requires: ClassVar[str]
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     dtypes: ClassVar[tuple[str, ...]] = ("float32",)
+    asynchronous: ClassVar[bool] = False
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -41,9 +56,7 @@ class Backend(ABC):
     @classmethod
     def version(cls) -> str | None:
         """Version of the package, None when it is not installed; imports nothing."""
-        if importlib.util.find_spec(cls.requires) is None:
-            return None
-        return importlib.metadata.version(cls.requires)
+        return installed_version(cls.requires)
 
     @classmethod
     def unavailable(cls, settings: Settings) -> str | None:

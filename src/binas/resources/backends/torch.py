@@ -21,6 +21,7 @@ class TorchBackend(Backend):
     requires = "torch"
     devices = ("cpu", "cuda")
     dtypes = ("float32", "float16", "bfloat16")
+    asynchronous = True
 
     @classmethod
     def _no_gpu(cls) -> str | None:

@@ -148,6 +148,10 @@ class TestVerify:
 
 
 class TestSearchOnDevice:
+    @pytest.fixture(autouse=True)
+    def quick(self, monkeypatch):
+        monkeypatch.setattr("binas.cli.search_commands.SECONDS_PER_NETWORK", 0.2)
+
     def test_a_generous_limit_is_kept_at_once(self, folder):
         data = json.loads(run("search", folder, "-l", "latency=10s", "--verify-on-device", "--json"))
         (step,) = data["details"]["on_device"]

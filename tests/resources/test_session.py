@@ -12,6 +12,7 @@ from binas.resources.session import CONTROL, Plan, Progress, run_session
 
 TRUTH = {f"block {i}": 1e-5 * (1 + i) ** 1.5 for i in range(12)}
 PLAN = Plan(rounds=40, budget=1e9)
+WANTED = {"entries": [CONTROL, *TRUTH]}
 
 
 def run(device, plan=PLAN, journal=None, progress=lambda _: None):
@@ -110,10 +111,24 @@ class TestProcedure:
         run(FakeDevice(TRUTH), Plan(rounds=4, budget=1e9), progress=seen.append)
         preparing, rounds = seen[:13], seen[13:]
         assert all(p.doing.startswith("preparing") and p.left is None for p in preparing)
-        assert [p.fraction for p in rounds] == [0.25, 0.5, 0.75, 1.0]
-        lefts = [p.left for p in rounds[:3]]
+        fractions, lefts = [p.fraction for p in rounds], [p.left for p in rounds]
+        assert fractions == sorted(fractions)
+        assert {0.25, 0.5, 0.75} <= set(fractions)
         assert all(left is not None for left in lefts)
-        assert lefts == sorted(lefts, reverse=True)
+        assert lefts[-1] < lefts[0] / 4
+        assert rounds[-1].doing == "round 4 of 4"
+
+    def test_further_rounds_tell_the_rest_of_the_budget(self):
+        seen: list[Progress] = []
+        plan = Plan(rounds=2, tolerance=1e-4, budget=0.5)
+        run(FakeDevice(TRUTH, jitter=0.5), plan, progress=seen.append)
+        assert seen[-1].fraction == 1.0
+        assert "entries to settle" in seen[-1].doing
+        assert seen[-1].left < 0.1
+
+    def test_nothing_to_measure(self):
+        with pytest.raises(MeasureError, match="nothing to measure"):
+            run(FakeDevice({}))
 
     @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
     def test_what_is_no_cost_is_refused(self, value):
@@ -137,7 +152,7 @@ class TestResume:
         return FakeDevice(TRUTH, jitter=0.1, spikes=0.1, **more)
 
     def session(self, device, path, resume=True):
-        return run(device, self.plan, Journal.open(path, {"plan": 1}, resume))
+        return run(device, self.plan, Journal.open(path, WANTED, resume))
 
     @pytest.mark.parametrize("killed_at", [0, 1, 13, 14, 15, 40, 83, 84, 85, 120])
     def test_killed_at_any_entry_the_session_ends_with_the_same_numbers(self, tmp_path, killed_at):
@@ -145,7 +160,7 @@ class TestResume:
         path = tmp_path / "parts"
         with pytest.raises(KilledError):
             self.session(self.device(dies_after=killed_at), path)
-        journal = Journal.open(path, {"plan": 1})
+        journal = Journal.open(path, WANTED)
         assert len(journal.samples) == killed_at
         now = journal.samples[-1].elapsed if journal.samples else 0.0
         rest = self.device(taken=Counter(sample.entry for sample in journal.samples), clock=FakeClock(now))
@@ -161,7 +176,7 @@ class TestResume:
             self.session(self.device(dies_after=30), path)
         whole = path.read_text()
         path.write_text(whole[:-7])
-        assert len(Journal.open(path, {"plan": 1}).samples) == 29
+        assert len(Journal.open(path, WANTED).samples) == 29
         assert path.read_text() == "".join(whole.splitlines(keepends=True)[:-1])
 
     def test_a_finished_journal_needs_no_device(self, tmp_path):
@@ -174,13 +189,13 @@ class TestResume:
         self.session(self.device(), path)
         before = path.read_text()
         with pytest.raises(MeasureError, match="belongs to another measuring"):
-            Journal.open(path, {"plan": 2})
+            Journal.open(path, {**WANTED, "space": "other"})
         assert path.read_text() == before
 
     def test_without_resume_it_starts_afresh(self, tmp_path):
         path = tmp_path / "journal"
         self.session(self.device(), path)
-        assert Journal.open(path, {"plan": 2}, resume=False).samples == []
+        assert Journal.open(path, {**WANTED, "space": "other"}, resume=False).samples == []
 
     def test_a_changed_journal_is_refused(self, tmp_path):
         path = tmp_path / "journal"
@@ -192,15 +207,34 @@ class TestResume:
         with pytest.raises(MeasureError, match="has a sample of 'block 99'"):
             self.session(self.device(), path)
 
+    @pytest.mark.parametrize(
+        ("line", "text"),
+        [
+            (1, "[1, 2]"),
+            (1, '{"control": 0}'),
+            (1, '{"control": 3}'),
+            (4, "[1, 2]"),
+            (4, '["block 1", -1, 2]'),
+        ],
+    )
+    def test_a_damaged_journal_is_refused(self, tmp_path, line, text):
+        path = tmp_path / "journal"
+        self.session(self.device(), path)
+        lines = path.read_text().splitlines()
+        lines[line] = text
+        path.write_text("\n".join(lines) + "\n")
+        with pytest.raises(MeasureError, match="--no-resume"):
+            self.session(self.device(), path)
+
     @pytest.mark.parametrize("text", ["", "half a line", "[1, 2\n", '{"format": "other"}\n'])
     def test_what_is_no_journal_is_refused(self, tmp_path, text):
         path = tmp_path / "journal"
         path.write_text(text)
         with pytest.raises((MeasureError, FileError), match="journal"):
-            Journal.open(path, {"plan": 1})
+            Journal.open(path, WANTED)
 
     def test_a_journal_that_cannot_be_written_is_an_error(self, tmp_path):
-        journal = Journal.open(tmp_path / "journal", {"plan": 1})
+        journal = Journal.open(tmp_path / "journal", WANTED)
         (tmp_path / "journal").unlink()
         (tmp_path / "journal").mkdir()
         with pytest.raises(FileError, match="cannot write"):

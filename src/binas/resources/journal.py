@@ -13,10 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import PositiveFloat, PositiveInt, TypeAdapter, ValidationError
+
 from binas.errors import FileError, MeasureError
 from binas.files import exists, parse_json, read_text, write_text
 
 FORMAT = "binas/journal"
+_Row = tuple[str, PositiveFloat, PositiveFloat]
+_REPEATS = TypeAdapter(dict[str, PositiveInt])
+_ROWS = TypeAdapter(list[_Row])
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,10 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path, plan: Mapping[str, Any], resume: bool = True) -> Journal:
-        """Go on with the journal of the same plan, or start one; that of another plan is refused."""
+        """Go on with the journal of the same plan, or start one; that of another plan is refused.
+
+        A plan lists its ``entries``; what else it holds is only compared.
+        """
         header = {"format": FORMAT, "version": 1, "plan": json.loads(json.dumps(plan))}
         if not (resume and exists(path)):
             write_text(path, _line(header))
@@ -49,8 +57,8 @@ class Journal:
                 f"{path} belongs to another measuring (other space, setting or entries). Finish that one with its "
                 "own command, or start afresh with --no-resume."
             )
-        repeats = rest[0] if rest else {}
-        return cls(path, repeats, [Sample(*row) for row in rest[1:]])
+        repeats, rows = _checked(header["plan"]["entries"], rest, path)
+        return cls(path, repeats, [Sample(*row) for row in rows])
 
     def set_repeats(self, repeats: dict[str, int]) -> None:
         """Record how many runs make a sample."""
@@ -72,6 +80,17 @@ class Journal:
             raise FileError(
                 f"cannot write {self.path}: {error.strerror}. Finished samples are kept."
             ) from error
+
+
+def _checked(entries: list[str], rest: list[Any], path: Path) -> tuple[dict[str, int], list[_Row]]:
+    """Repeats and samples, if they are such; none in a journal that ended before the first sample."""
+    try:
+        repeats, rows = _REPEATS.validate_python(rest[0] if rest else {}), _ROWS.validate_python(rest[1:])
+    except ValidationError as error:
+        raise MeasureError(f"{path} is damaged. Start afresh with --no-resume.") from error
+    if repeats and not set(entries) <= set(repeats):
+        raise MeasureError(f"{path} lacks the repeats of some entries. Start afresh with --no-resume.")
+    return repeats, rows
 
 
 def _line(value: Any) -> str:

@@ -90,7 +90,7 @@ class Measuring:
             "device": device_name(self.settings),
             "runtime": runtime_name(self.settings),
             "procedure": {key: value for key, value in asdict(plan).items() if key != "budget"},
-            "entries": list(entries),
+            "entries": [CONTROL, *entries],
         }
 
 

@@ -114,6 +114,8 @@ def run_session(
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Measured:
     """Measure all entries and the control; ``clock`` gives seconds."""
+    if not entries:
+        raise MeasureError("there is nothing to measure.")
     session = _Session(tuple(entries), device, plan, clock, journal or Journal(), progress)
     session.run()
     return _summary(entries, session.state, plan)
@@ -139,11 +141,13 @@ class _Session:
                 active = self._unsettled()
             if not active:
                 return
-            for entry in _order(active, self.plan, number):
+            order = _order(active, self.plan, number)
+            for place, entry in enumerate(order):
                 if number > 0 and self.state.elapsed >= self.plan.budget:
                     return
+                if entry == CONTROL:
+                    self._report(number + place / len(order), len(active))
                 self.state.add(self._next(entry, recorded))
-            self._report(number + 1, len(active))
 
     def _unsettled(self) -> list[str]:
         """The entries that are not yet known well enough."""
@@ -185,14 +189,15 @@ class _Session:
             self.journal.set_repeats({e: max(1, math.ceil(wanted / s)) for e, s in seconds.items()})
         self.warm = True
 
-    def _report(self, done: int, active: int) -> None:
+    def _report(self, done: float, active: int) -> None:
+        """Tell how far it is; ``done`` counts rounds and the part of the one that is running."""
         elapsed, rounds = self.state.elapsed, self.plan.rounds
-        if done < rounds:
-            left = min(elapsed / done * (rounds - done), max(0.0, self.plan.budget - elapsed))
-            self.progress(Progress(f"round {done} of {rounds}", done / rounds, left))
-        else:
-            left = max(0.0, self.plan.budget - elapsed)
-            self.progress(Progress(f"round {done}, {active} entries to settle", 1.0, left))
+        left = max(0.0, self.plan.budget - elapsed)
+        if done >= rounds:
+            self.progress(Progress(f"round {done:.0f}, {active} entries to settle", 1.0, left))
+        elif done > 0:
+            left = min(left, elapsed / done * (rounds - done))
+            self.progress(Progress(f"round {math.ceil(done)} of {rounds}", done / rounds, left))
 
 
 def _order(active: list[str], plan: Plan, number: int) -> list[str]:

@@ -20,9 +20,9 @@ In eval, as times of its forward:
 In training, as images per second over those of training the heaviest network (forward, loss, backward, SGD with
 Nesterov momentum and weight decay), with G distinct configs per block and step, and with all of them.
 
-glibc is told to keep freed memory: by default every large tensor is mapped and unmapped anew, which hits all rows and blurs the ratios. Times are medians; the load of the machine at the start
-is in the result, since two threads wait for each other when others need the cores. The last line is one JSON
-object; exit code 1 if a target is missed.
+glibc is told to keep freed memory: by default every large tensor is mapped and unmapped anew, which hits all rows
+and blurs the ratios. Times are medians; the load of the machine at the start is in the result, since two threads wait
+for each other when others need the cores. The last line is one JSON object; exit code 1 if a target is missed.
 """
 
 from __future__ import annotations

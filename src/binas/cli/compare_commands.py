@@ -73,9 +73,9 @@ def compare(
 def measuring(backend: Backend, threads: int, batch: int, budget: str) -> Measure:
     """A function that measures many networks in one session, taking turns."""
     from binas.pipeline.compare import Latency
-    from binas.resources.measure import Measuring  # type: ignore[import-not-found]
-    from binas.resources.session import CONTROL, Plan  # type: ignore[import-not-found]
-    from binas.resources.settings import Settings  # type: ignore[import-not-found]
+    from binas.resources.measure import Measuring
+    from binas.resources.session import CONTROL, Plan
+    from binas.resources.settings import Settings
     from binas.resources.workloads import Workload, control_workload
     from binas.tables.units import parse_quantity, parse_unit
 

@@ -190,8 +190,8 @@ def calibrated(space: SearchSpace, cost: Cost, networks: MeasuredNetworks) -> Co
     if len(networks) < FEWEST or cost.combine == "max":
         return cost
     from binas.resources.analytic import analytic_costs
-    from binas.resources.calibrate import MeasuredNetwork  # type: ignore[import-not-found]
-    from binas.resources.verify import check_formula  # type: ignore[import-not-found]
+    from binas.resources.calibrate import MeasuredNetwork
+    from binas.resources.verify import check_formula
 
     measured = [MeasuredNetwork(item, value, value, value, (value, value)) for item, value in networks]
     cut = len(measured) // 2

@@ -18,13 +18,11 @@ import torch
 from torch import Tensor, nn
 
 from binas.errors import SpaceError
+from binas.resources.backends import Shape
+from binas.resources.job import FIXED, Place
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.supernet import StaticNetwork
-
-FIXED = "fixed part"
-Shape = tuple[int, ...]
-Place = tuple[int, int, int]
 
 
 @dataclass(frozen=True, eq=False)

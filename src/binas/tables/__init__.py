@@ -9,16 +9,21 @@ from binas.tables.merge import merge, renamed
 from binas.tables.reach import reach
 from binas.tables.schema import schema
 from binas.tables.units import Unit, convert, format_quantity, parse_quantity, parse_unit
+from binas.tables.verification import Calibration, Interval, NetworkCheck, Verification
 
 __all__ = [
+    "Calibration",
     "Column",
     "Contributions",
     "Cost",
     "CostDiff",
     "CostTable",
+    "Interval",
+    "NetworkCheck",
     "Provenance",
     "TableDiff",
     "Unit",
+    "Verification",
     "check_conditions",
     "conditions",
     "convert",

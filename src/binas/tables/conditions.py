@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from binas.errors import TableError
 from binas.tables.entries import Provenance
 
-KEYS = ("device", "runtime", "threads", "batch", "dtype")
+KEYS = ("device", "runtime", "threads", "batch", "dtype", "memory_format", "onednn")
 Condition = str | int
 
 

@@ -41,7 +41,8 @@ from binas.tables.units import Unit, parse_unit
 
 FORMAT = "binas/costs"
 Combine = Literal["sum", "max"]
-CostName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,60}$")]
+NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,60}$"
+CostName = Annotated[str, StringConstraints(pattern=NAME)]
 
 
 class CostEntry(BaseModel):

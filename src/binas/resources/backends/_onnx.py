@@ -6,7 +6,7 @@ import copy
 import io
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -22,15 +22,15 @@ def to_onnx(module: nn.Module, inputs: Sequence[Tensor]) -> bytes:
     """
     import torch
 
-    buffer = io.BytesIO()
+    buffer: Any = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         torch.onnx.export(
             copy.deepcopy(module).eval(),
             tuple(inputs),
-            buffer,  # type: ignore[arg-type]
+            buffer,
             input_names=[f"x{i}" for i in range(len(inputs))],
             opset_version=OPSET,
             dynamo=False,
         )
-    return buffer.getvalue()
+    return bytes(buffer.getvalue())

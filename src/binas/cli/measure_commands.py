@@ -186,7 +186,11 @@ def verify(
             progress=progress,
         )
         done = measure_space(found, how, samples, seed, given.name, given)
-    _finish(CostTable(found, {**costs.costs, given.name: done.cost}), done, file, plot, as_json)
+    kept = done.cost.values is given.values
+    _finish(CostTable(found, {**costs.costs, given.name: done.cost}), done, file, plot, as_json, kept=kept)
+    if not as_json:
+        better = "a new table would do better, so it was replaced by what was measured now"
+        say(f"{file}: {'no new table would do better, so its numbers stay' if kept else better}.")
 
 
 def _only(names: list[str], file: Path) -> str:
@@ -236,7 +240,9 @@ def _plan(budget: str, tolerance: float, rounds: int, seed: int) -> Plan:
     return Plan(budget=seconds, tolerance=tolerance, rounds=rounds, seed=seed)
 
 
-def _finish(costs: CostTable, done: MeasuredCost, out: Path, plot: Path | None, as_json: bool) -> None:
+def _finish(
+    costs: CostTable, done: MeasuredCost, out: Path, plot: Path | None, as_json: bool, **more: Any
+) -> None:
     """Write the table and the plot, drop the journal, and say what was found."""
     costs.save(out)
     _journal(out).unlink(missing_ok=True)
@@ -245,7 +251,7 @@ def _finish(costs: CostTable, done: MeasuredCost, out: Path, plot: Path | None, 
 
         plot_verification(done.cost, plot)
     if as_json:
-        print_json({"table": str(out), "cost": done.cost.name, **_summary(done)})
+        print_json({"table": str(out), "cost": done.cost.name, **_summary(done), **more})
     else:
         _show(done, out)
 

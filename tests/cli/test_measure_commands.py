@@ -109,6 +109,7 @@ class TestMeasure:
             (("--plot", "plot.pdf"), FileError, r"\.html or \.png"),
             (("--backend", "openvino", "--device", "cuda"), MeasureError, "not on cuda"),
             (("--quantity", "energy", "--budget", "-1s"), BinasError, "budget"),
+            (("--samples", "0", "--plot", "plot.png"), FileError, "nothing to draw"),
             (("--name", "two words"), BinasError, "two words"),
         ],
     )

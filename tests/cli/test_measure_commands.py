@@ -109,6 +109,7 @@ class TestMeasure:
             (("--plot", "plot.pdf"), FileError, r"\.html or \.png"),
             (("--backend", "openvino", "--device", "cuda"), MeasureError, "not on cuda"),
             (("--quantity", "energy", "--budget", "-1s"), BinasError, "budget"),
+            (("--samples", "0", "--plot", "plot.png"), FileError, "nothing to draw"),
             (("--name", "two words"), BinasError, "two words"),
         ],
     )
@@ -130,8 +131,10 @@ class TestVerify:
         both = {**analytic_costs(space).costs, "latency": costs_of(folder)["latency"]}
         file = tmp_path / "costs.json"
         CostTable(space, both).save(file)
-        run("costs", "verify", file, "--space", folder / "space.yaml", "--samples", 8, *QUICK)
+        said = run("costs", "verify", file, "--space", folder / "space.yaml", "--samples", 8, *QUICK)
         again = load_costs(file, space)
+        kept = again["latency"].values.equals(both["latency"].values)
+        assert ("its numbers stay" if kept else "it was replaced") in said
         assert set(again.costs) == {"macs", "params", "latency"}
         old, new = (t["latency"].provenance.verification for t in (costs_of(folder), again))
         assert new.checks != old.checks

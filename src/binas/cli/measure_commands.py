@@ -112,7 +112,7 @@ def measure(
     name: Annotated[str | None, typer.Option(help="Name of the cost in the table. [the quantity]")] = None,
     samples: Samples = 30,
     budget: Budget = "300s",
-    tolerance: Tolerance = 0.015,
+    tolerance: Tolerance = 0.01,
     rounds: Rounds = 60,
     seed: Seed = 0,
     resume: Resume = True,
@@ -121,11 +121,14 @@ def measure(
     as_json: Json = False,
 ) -> None:
     """Measure what every choice of a space costs on this machine, and check the table against whole networks."""
+    from binas.errors import FileError
     from binas.resources.measure import Measuring, measure_space
     from binas.space.files import load_space
     from binas.tables.costs import CostTable
 
     _check_files(out, overwrite, plot)
+    if plot is not None and samples == 0:
+        raise FileError("there is nothing to draw without networks: leave out --plot, or --samples 0.")
     found = load_space(space)
     settings = _settings(
         preset,
@@ -158,7 +161,7 @@ def verify(
     cost: Annotated[str | None, typer.Option(help="Which cost. [the one that was measured]")] = None,
     samples: Annotated[int, typer.Option(min=1, max=10_000, help="Random networks, built whole.")] = 30,
     budget: Budget = "300s",
-    tolerance: Tolerance = 0.015,
+    tolerance: Tolerance = 0.01,
     rounds: Rounds = 60,
     seed: Seed = 1,
     resume: Resume = True,
@@ -184,7 +187,11 @@ def verify(
             progress=progress,
         )
         done = measure_space(found, how, samples, seed, given.name, given)
-    _finish(CostTable(found, {**costs.costs, given.name: done.cost}), done, file, plot, as_json)
+    kept = done.cost.values is given.values
+    _finish(CostTable(found, {**costs.costs, given.name: done.cost}), done, file, plot, as_json, kept=kept)
+    if not as_json:
+        better = "a new table would do better, so it was replaced by what was measured now"
+        say(f"{file}: {'no new table would do better, so its numbers stay' if kept else better}.")
 
 
 def _only(names: list[str], file: Path) -> str:
@@ -234,16 +241,18 @@ def _plan(budget: str, tolerance: float, rounds: int, seed: int) -> Plan:
     return Plan(budget=seconds, tolerance=tolerance, rounds=rounds, seed=seed)
 
 
-def _finish(costs: CostTable, done: MeasuredCost, out: Path, plot: Path | None, as_json: bool) -> None:
+def _finish(
+    costs: CostTable, done: MeasuredCost, out: Path, plot: Path | None, as_json: bool, **more: Any
+) -> None:
     """Write the table and the plot, drop the journal, and say what was found."""
     costs.save(out)
     _journal(out).unlink(missing_ok=True)
-    if plot is not None and done.cost.provenance.verification is not None:
+    if plot is not None:
         from binas.report.verification_plot import plot_verification
 
         plot_verification(done.cost, plot)
     if as_json:
-        print_json({"table": str(out), "cost": done.cost.name, **_summary(done)})
+        print_json({"table": str(out), "cost": done.cost.name, **_summary(done), **more})
     else:
         _show(done, out)
 

@@ -52,7 +52,7 @@ class Plan:
 
     quantile: float = 0.1
     rounds: int = 60
-    tolerance: float = 0.015
+    tolerance: float = 0.01
     budget: float = 300.0
     sample_seconds: float = 1e-3
     control_every: int = 8

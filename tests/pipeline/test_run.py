@@ -171,6 +171,61 @@ def test_unknown_architectures_and_untrained_runs_are_answered(trained, tmp_path
     assert (code, "no trained supernet" in said) == (2, True)
 
 
+def test_the_same_command_goes_on_from_relative_paths(tmp_path, monkeypatch):
+    write_config(tmp_path / "c")
+    monkeypatch.chdir(tmp_path)
+    config = load_config(Path("c/config.yaml"))
+    create_run(Path("run"), config)
+    monkeypatch.chdir(tmp_path / "c")
+    assert create_run(tmp_path / "run", load_config(Path("config.yaml"))).config == config
+
+
+def test_a_run_killed_at_its_start_can_be_started(tmp_path):
+    config = load_config(write_config(tmp_path))
+    (tmp_path / "run").mkdir()
+    save_space(MBCONV, tmp_path / "run" / "space.yaml")
+    assert create_run(tmp_path / "run", config).folder == tmp_path / "run"
+
+
+def test_weights_trained_on_other_images_are_refused(trained, tmp_path):
+    """Another split would put training images among the held-out ones."""
+    shutil.copytree(trained, tmp_path / "run")
+    path = tmp_path / "run" / "config.yaml"
+    content = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**content, "data": {**content["data"], "seed": 7}}))
+    code, said = call("evaluate", tmp_path / "run", "--arch", "heaviest")
+    assert (code, "another split" in said) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("training.supernet.batch_size=5000", "training.supernet.batch_size"),
+        ("training.supernet.batch_size=1", "BatchNorm needs two"),
+        ("training.finetune.augment.crop=50", "training.finetune.augment"),
+        ("training.mixed_precision=fp16", "needs a GPU"),
+    ],
+)
+def test_what_would_fail_later_is_found_first(tmp_path, change, said):
+    config = write_config(tmp_path)
+    code, output = call("train", "--config", config, "--out", tmp_path / "run", "--set", change)
+    assert (code, said in output) == (2, True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_free_settings_change_without_the_configuration(trained):
+    arguments = ["train", "--out", trained, "--quiet"]
+    assert call(*arguments, "--set", "training.checkpoint_seconds=7")[0] == 0
+    assert open_run(trained).config.training.checkpoint_seconds == 7
+    assert call(*arguments, "--set", "training.seed=7")[0] == 2
+
+
+def test_out_must_be_a_folder(tmp_path):
+    config = write_config(tmp_path)
+    code, said = call("train", "--config", config, "--out", config)
+    assert (code, "is a file" in said) == (2, True)
+
+
 def test_a_folder_with_other_files_is_left_alone(tmp_path):
     config = write_config(tmp_path / "c")
     (tmp_path / "thesis.txt").write_text("precious")

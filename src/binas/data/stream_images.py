@@ -64,11 +64,23 @@ class StreamImages:
         if seed is not None:
             mixed = int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
             stream = stream.shuffle(seed=mixed, buffer_size=self.source.shuffle_buffer)
-        rows = enumerate(_read(stream.skip(start * size), self.title), start * size)
+        rows = enumerate(self._rows(stream.skip(start * size), start * size), start * size)
         for group, images in worked_ahead(_groups(rows, size, drop_last), self._decoded, self.source.workers):
             labels = [label_number(row[self.source.label_column], self._numbers) for _, row in group]
             indices = torch.tensor([position for position, _ in group])
             yield Batch(torch.stack(images), self._checked(labels), indices)
+
+    def _rows(self, stream: Any, first: int) -> Iterator[dict[str, Any]]:
+        """The rows from position ``first`` up to the declared length, no more and no fewer."""
+        seen = first
+        for row in islice(_read(stream, self.title), self.length - first):
+            seen += 1
+            yield row
+        if seen < self.length:
+            raise DataError(
+                f"{self.title} ended after {seen} images, but its length is given as {self.length}. Set "
+                "data.length to the number of images it has."
+            )
 
     def _decoded(self, numbered: Row) -> Tensor:
         position, row = numbered

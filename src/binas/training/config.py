@@ -57,7 +57,7 @@ class MultiPath(Phase):
         None, gt=0, description="distinct configs per block and step; none = all, the paper's sampling"
     )
     distillation: Distillation = Field(description="from the heaviest network")
-    recalibration: int = Field(gt=0, description="images that re-estimate BatchNorm at the end")
+    recalibration: int = Field(gt=1, description="images that re-estimate BatchNorm at the end")
 
 
 class FineTuning(Phase):
@@ -67,7 +67,7 @@ class FineTuning(Phase):
     from_scratch: bool = Field(
         False, description="fresh weights instead of those of the supernet, to compare"
     )
-    recalibration: int = Field(gt=0, description="images that re-estimate BatchNorm before the first step")
+    recalibration: int = Field(gt=1, description="images that re-estimate BatchNorm before the first step")
 
 
 class TrainingConfig(Settings):

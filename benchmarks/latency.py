@@ -1,7 +1,7 @@
 """Does the latency formula hold on this machine? Predicted against measured whole networks.
 
-    python benchmarks/latency.py            # demo and imagenet-mbconv, onnxruntime and torch: about ten minutes
-    python benchmarks/latency.py --quick    # demo only: about two minutes
+    python benchmarks/latency.py            # demo and imagenet-mbconv, onnxruntime and torch: up to 25 minutes
+    python benchmarks/latency.py --quick    # demo only, within three minutes
 
 One CPU thread, batch 1, float32. Each row is one session of `binas measure`: all distinct blocks, the fixed part and
 34 whole networks, measured taking turns; 14 networks (12 random, the lightest, the heaviest) calibrate the table, the
@@ -86,8 +86,8 @@ def show(row: dict[str, Any]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the demo space only")
-    parser.add_argument("--budget", type=float, default=120.0, help="seconds of measuring per row, at most")
+    parser.add_argument("--quick", action="store_true", help="the demo space only, 60 seconds each at most")
+    parser.add_argument("--budget", type=float, default=300.0, help="seconds of measuring per row, at most")
     parser.add_argument("--seed", type=int, default=0, help="draws the networks")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # the exporter's, about its age
@@ -96,7 +96,8 @@ def main() -> int:
     rows = []
     for space in list(TARGETS)[: 1 if options.quick else None]:
         for backend in BACKENDS:
-            rows.append(measure(space, backend, options.budget, options.seed))
+            budget = min(options.budget, 60.0) if options.quick else options.budget
+            rows.append(measure(space, backend, budget, options.seed))
             show(rows[-1])
     failures = [failure for row in rows for failure in missed(row)]
     print(json.dumps({"cpu": cpu_name(), "rows": rows, "missed": failures}))

@@ -19,6 +19,7 @@ from binas.space import load_space, sample_many
 from binas.tables.costs import Cost, CostTable, load_costs
 from binas.tables.entries import Column
 from binas.tables.units import parse_unit
+from binas.testing import small_space
 
 SPACE = load_space("demo")
 
@@ -87,6 +88,23 @@ def test_no_cost_becomes_negative_however_the_networks_look():
     found = calibrate(SPACE, cost, [n for n in rising if n.measured > 0])
     assert found.scale >= 0
     assert found.constant >= 0
+
+
+def test_stages_that_are_empty_or_of_one_depth_are_no_obstacle():
+    space = small_space((((0, 1), (2,)), ((2,), (2, 2)), ((0, 1, 2), (2, 3))))
+    rng = np.random.default_rng(0)
+    values = Column.build(space, lambda s, i: 0.0, lambda s, b, c: float(rng.uniform(0.1, 0.4)))
+    cost = Cost("latency", parse_unit("ms"), 0.5, values)
+    known = [
+        MeasuredNetwork(a, value, value, value, (value, value))
+        for a in dict.fromkeys(sample_many(space, 100, 0))
+        if a.depths[0] == 0
+        for value in [1.2 * block_sum(space, cost, a) + 0.05 * sum(a.depths) + 0.3]
+    ]
+    table = calibrated(space, cost, calibrate(space, cost, known))
+    assert table.fixed >= 0
+    for network in known:
+        assert predict(space, table, network.architecture) == pytest.approx(network.measured)
 
 
 def test_forms_with_more_numbers_than_networks_are_not_tried():

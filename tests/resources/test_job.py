@@ -9,6 +9,7 @@ from binas.resources.job import FIXED, QUANTITIES, Job, make_cost, network_entry
 from binas.resources.session import Plan, run_session
 from binas.resources.verify import draw_networks
 from binas.space import load_space, sample_many
+from binas.tables.costs import CostTable
 from binas.tables.entries import Provenance
 
 SPACE = load_space("demo")
@@ -85,6 +86,7 @@ def test_without_networks_it_is_the_plain_table_of_blocks():
     assert cost.fixed == pytest.approx(0.2)
     assert cost.values.configs[2][1][4] == pytest.approx(1e3 * blocks[PLACES[2, 1, 4]])
     assert not any(row.any() for row in cost.values.depths)
+    assert "depths" not in CostTable(SPACE, {"speed": cost}).to_data()["costs"]["speed"]
     assert cost.provenance.calibration is None
 
 

@@ -96,7 +96,8 @@ FORMULAS = {
 def _fit(basis: Array, rows: Array, measured: Array) -> Array:
     """Least squares in relative errors; scale and constant from zero up, for a table holds no negative cost."""
     design = rows @ basis / measured[:, None]
-    size = np.abs(design).max(axis=0)
+    largest = np.abs(design).max(axis=0)
+    size = np.where(largest > 0, largest, 1.0)  # a stage may be empty in every network
     lower = np.full(basis.shape[1], -np.inf)
     lower[[0, -1]] = 0.0
     found = lsq_linear(design / size, np.ones(len(measured)), bounds=(lower, np.inf), method="bvls")

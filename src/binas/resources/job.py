@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -84,7 +85,7 @@ def make_cost(
 def _isolated(job: Job, measured: Measured, quantity: Quantity, name: str, provenance: Provenance) -> Cost:
     known = {entry: found.scaled(quantity.factor) for entry, found in measured.estimates.items()}
     values = Column.build(job.space, lambda s, i: 0.0, lambda s, b, c: known[job.places[s, b, c]].value)
-    stderr = Column.build(job.space, lambda s, i: 0.0, lambda s, b, c: known[job.places[s, b, c]].stderr)
+    stderr = Column.build(job.space, lambda s, i: math.nan, lambda s, b, c: known[job.places[s, b, c]].stderr)
     fixed = known[FIXED]
     return Cost(name, parse_unit(quantity.unit), fixed.value, values, fixed.stderr, stderr, provenance)
 

@@ -1,0 +1,1 @@
+"""Estimators and learned predictors of accuracy, and how well they rank."""

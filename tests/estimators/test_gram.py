@@ -119,11 +119,28 @@ def test_held_out_errors_by_number_of_components() -> None:
         assert found[count - 1] == pytest.approx(np.concatenate(errors).mean())
 
 
+def test_one_split_is_enough_of_many_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, vectors = gram.leading_components(gram.gram_matrix(ROWS, FORMS["quadratic"]), 5, 0)
+    monkeypatch.setattr(gram, "EXACT", 10)
+    held = np.array_split(np.random.default_rng(0).permutation(SAMPLES), 5)[0]
+    used = np.setdiff1d(np.arange(SAMPLES), held)
+    peer = LinearRegression().fit(vectors[used], CENTRED[used])
+    expected = np.mean((peer.predict(vectors[held]) - CENTRED[held]) ** 2)
+    assert gram.component_errors(vectors, CENTRED, 5, 0)[-1] == pytest.approx(expected)
+
+
 def test_no_more_components_than_a_split_can_tell() -> None:
     _, vectors = gram.leading_components(gram.gram_matrix(ROWS, FORMS["quadratic"]), 1000, 0)
     found = gram.component_errors(vectors, CENTRED, 2, seed=0)
     assert len(found) == min(vectors.shape[1], SAMPLES // 2 - 1)
     assert np.isfinite(found).all()
+
+
+@forms
+def test_no_more_features_than_counted(groups: gram.Groups) -> None:
+    features = written_out(ROWS, groups)
+    differing = len(np.unique(features, axis=1).T)
+    assert np.linalg.matrix_rank(features) <= differing <= gram.feature_count(ROWS.shape[1], groups)
 
 
 def test_samples_that_are_all_the_same() -> None:

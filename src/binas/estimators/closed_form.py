@@ -148,8 +148,8 @@ class ClosedFormPredictor(ABC):
 
     def _svd(self, rows: Array, groups: Groups, target: Array) -> tuple[Chosen, Array]:
         """Algorithm 2 on the Gram matrix, whose eigenvalues are the squares of the singular values."""
-        centred = gram.gram_matrix(rows, groups)
-        values, vectors = gram.leading_components(centred, self.components or MOST_COMPONENTS, self.seed)
+        most = min(self.components or MOST_COMPONENTS, gram.feature_count(rows.shape[1], groups))
+        values, vectors = gram.leading_components(gram.gram_matrix(rows, groups), most, self.seed)
         count = min(self.components or len(values), len(values))
         if self.components is None:
             count = int(np.argmin(gram.component_errors(vectors, target, self.folds, self.seed))) + 1

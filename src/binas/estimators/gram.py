@@ -24,10 +24,19 @@ EXACT = (
     2000  # samples up to which every component is computed; beyond, the leading ones by subspace iteration
 )
 OVERSAMPLING = 64
-STEPS = 3  # of the subspace iteration
+STEPS = 2  # of the subspace iteration
 CHOOSING = 1000  # samples on which the ridge is chosen
 RIDGES = np.logspace(-6, 3, 46)  # tried, as multiples of the mean eigenvalue
-WEIGHTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of products, tried
+WEIGHTS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of products, tried
+
+
+def feature_count(size: int, groups: Groups) -> int:
+    """Number of features that can differ: the entries of z and the products, each pair once."""
+    pairs = [
+        len(left) * (len(left) + 1) // 2 if left is right else len(left) * len(right)
+        for left, right in groups
+    ]
+    return size + sum(pairs)
 
 
 def gram_matrix(rows: Array, groups: Groups, weight: float = 1.0) -> Array:
@@ -80,18 +89,20 @@ def component_fit(values: Array, vectors: Array, target: Array) -> Array:
 
 
 def component_errors(vectors: Array, target: Array, folds: int, seed: int) -> Array:
-    """Mean squared error on held-out samples with the first 1, 2, ... components, over ``folds`` splits.
+    """Mean squared error on held-out samples with the first 1, 2, ... components.
 
+    A part in ``folds`` of the samples is held out, each in turn; beyond ``EXACT`` samples the first alone is enough.
     The components do not depend on the accuracies, so they are those of all samples; what is fitted anew in every
     split is the regression on them. One triangular factor per split serves every number of components.
     """
     parts = np.array_split(np.random.default_rng(seed).permutation(len(target)), folds)
-    most = min(vectors.shape[1], len(target) - max(map(len, parts)) - 1)
+    most = min(vectors.shape[1], len(target) - len(parts[0]) - 1)
     scores = np.column_stack([np.ones(len(target)), vectors[:, :most]])
+    used = parts[:1] if len(target) > EXACT else parts
     total = np.zeros(most)
-    for part in parts:
+    for part in used:
         total += _split_errors(scores, target, part)
-    return total / len(target)
+    return total / sum(map(len, used))
 
 
 def _split_errors(scores: Array, target: Array, held: Indices) -> Array:
@@ -109,10 +120,11 @@ def _split_errors(scores: Array, target: Array, held: Indices) -> Array:
 
 def ridge_fit(gram: Array, target: Array, ridge: float) -> Array:
     """c = (K + ridge I)^-1 y: minimises ||y - X W||^2 + ridge ||W||^2. Overwrites ``gram``."""
-    from scipy.linalg import solve
+    from scipy.linalg import cho_factor, cho_solve
 
     gram[np.diag_indices_from(gram)] += ridge
-    return np.asarray(solve(gram, target, assume_a="pos", overwrite_a=True, check_finite=False))
+    factor = cho_factor(gram.T, overwrite_a=True, check_finite=False)  # columns as LAPACK wants them: no copy
+    return np.asarray(cho_solve(factor, target, check_finite=False))
 
 
 def choose_ridge(

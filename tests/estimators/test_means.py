@@ -48,7 +48,7 @@ def test_least_squares_on_a_whole_space_of_one_depth() -> None:
 
 def test_every_choice_must_occur() -> None:
     few = samples_of(UNEVEN, [50.0, 60.0], distinct(UNEVEN, 2))
-    with pytest.raises(EstimatorError, match="no sample has: .* in block .* of stage .*Measure more"):
+    with pytest.raises(EstimatorError, match=r"no sample has: .* in block .* of stage .*Measure more"):
         marginal_means(few)
     with pytest.raises(EstimatorError, match="no sample has"):
         marginal_means(Samples(UNEVEN, ()))

@@ -47,6 +47,11 @@ def test_against_definitions_and_libraries(digits: int) -> None:
     assert r2(x, y) == pytest.approx(r2_score(y, x))
 
 
+@pytest.mark.parametrize(("y", "expected"), [([1.0, 2.0], 1.0), ([2.0, 1.0], -1.0), ([1.0, 1.0], math.nan)])
+def test_two_samples(y: list[float], expected: float) -> None:
+    assert kendall([1.0, 2.0], y) == pytest.approx(expected, nan_ok=True)
+
+
 def test_nothing_that_varies_is_not_a_number() -> None:
     x, flat = np.arange(5.0), np.ones(5)
     assert all(math.isnan(metric(flat, x)) for metric in (kendall, spearman, pearson))

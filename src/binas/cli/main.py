@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from binas.cli import example_commands, search_commands, space_commands, train_commands
+from binas.cli import estimator_commands, example_commands, search_commands, space_commands, train_commands
 from binas.errors import BinasError
 from binas.version import __version__
 
@@ -25,6 +25,7 @@ space_commands.register(app)
 example_commands.register(app)
 search_commands.register(app)
 train_commands.register(app)
+estimator_commands.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -45,7 +45,7 @@ def kendall(predicted: ArrayLike, truth: ArrayLike) -> float:
     from scipy.stats import kendalltau
 
     x, y = _pair(predicted, truth)
-    return float(kendalltau(x, y, method="asymptotic").statistic) if _vary(x, y) else math.nan
+    return float(kendalltau(x, y).statistic) if _vary(x, y) else math.nan
 
 
 def spearman(predicted: ArrayLike, truth: ArrayLike) -> float:

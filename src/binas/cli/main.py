@@ -12,6 +12,7 @@ import typer
 from binas.cli import (
     compare_commands,
     costs_commands,
+    estimator_commands,
     example_commands,
     measure_commands,
     search_commands,
@@ -36,6 +37,7 @@ for commands in (
     measure_commands,
     costs_commands,
     compare_commands,
+    estimator_commands,
     search_commands,
 ):
     commands.register(app)

@@ -1,6 +1,7 @@
 """Search: problem, solvers, verified results, frontier, explanations."""
 
 from binas.search.alternatives import Alternatives, best_architectures
+from binas.search.estimated import as_objective
 from binas.search.explain import Explanation, explain
 from binas.search.frontier import Frontier, FrontierPoint, frontier
 from binas.search.infeasible import Infeasibility, explain_infeasible
@@ -39,6 +40,7 @@ __all__ = [
     "Solver",
     "StagewiseObjective",
     "Status",
+    "as_objective",
     "best_architectures",
     "evaluate",
     "explain",

@@ -1,0 +1,210 @@
+"""Architectures with their measured accuracy: what predictors learn from and estimators are judged by.
+
+On disk (``samples.json``)::
+
+    {"format": "binas/samples", "version": 1, "space": {"name": ..., "fingerprint": ...}, "unit": "percent",
+     "samples": [{"architecture": "e3k5-e3k3_e4k5", "accuracy": 91.2, "error": 0.28, "images": 10000,
+                  "halves": [91.0, 91.4]}, ...],
+     "provenance": {"source": ...}}
+
+``error`` is the standard error of the accuracy, ``images`` the number of images behind it, ``halves`` the
+accuracies on two disjoint halves of these images, the same halves for every row: they tell how much of a
+ranking is noise. All three may be left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from binas.errors import ArchitectureError, TableError, several
+from binas.files import dump_json, read_json, write_text
+from binas.space.architecture import Architecture
+from binas.space.space import SearchSpace
+from binas.tables.entries import Provenance, SpaceReference, reference
+from binas.tables.reading import other_space, validate
+
+Array = NDArray[np.float64]
+
+FORMAT = "binas/samples"
+FILE = "samples.json"
+
+StrictFloat = Annotated[float, Field(strict=True)]
+
+
+class SampleEntry(BaseModel):
+    """One architecture and its accuracy."""
+
+    model_config = ConfigDict(extra="forbid")
+    architecture: str = Field(description="Compact string, e.g. e3k5-e3k3_e4k5")
+    accuracy: StrictFloat = Field(description="Measured accuracy in percent")
+    error: StrictFloat | None = Field(None, description="Standard error in percentage points")
+    images: Annotated[int, Field(strict=True)] | None = Field(None, description="Images behind the accuracy")
+    halves: Annotated[list[StrictFloat], Field(min_length=2, max_length=2)] | None = Field(
+        None, description="Accuracy on each of two disjoint halves of the images, in percent"
+    )
+
+
+class SamplesFile(BaseModel):
+    """A binas table of measured architectures, version 1: accuracy in percent."""
+
+    model_config = ConfigDict(extra="forbid")
+    format: Literal["binas/samples"]
+    version: Literal[1]
+    space: SpaceReference | None = None
+    unit: Literal["percent"] = "percent"
+    samples: list[SampleEntry]
+    provenance: Provenance = Provenance()
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One architecture with its accuracy in percent; NaN and None mean not known."""
+
+    architecture: Architecture
+    accuracy: float
+    error: float = math.nan
+    images: int | None = None
+    halves: tuple[float, float] | None = None
+
+    def to_data(self) -> dict[str, Any]:
+        """The row of the file: only what is known."""
+        data: dict[str, Any] = {"architecture": str(self.architecture), "accuracy": self.accuracy}
+        if not math.isnan(self.error):
+            data["error"] = self.error
+        if self.images is not None:
+            data["images"] = self.images
+        if self.halves is not None:
+            data["halves"] = list(self.halves)
+        return data
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Measured architectures of one space, each at most once."""
+
+    space: SearchSpace
+    rows: tuple[Sample, ...]
+    provenance: Provenance = field(default_factory=Provenance)
+
+    def __post_init__(self) -> None:
+        problems = _row_problems(self.space, self.rows)
+        if problems:
+            raise TableError(several(f"samples of {self.space.name!r}", problems))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def architectures(self) -> list[Architecture]:
+        """The architecture of every row."""
+        return [row.architecture for row in self.rows]
+
+    @cached_property
+    def accuracy(self) -> Array:
+        """Accuracies in percent, (n,)."""
+        return np.array([row.accuracy for row in self.rows], dtype=np.float64)
+
+    @cached_property
+    def error(self) -> Array:
+        """Standard errors in points, (n,); NaN where not known."""
+        return np.array([row.error for row in self.rows], dtype=np.float64)
+
+    @cached_property
+    def halves(self) -> Array | None:
+        """Accuracies on the two halves of the images, (n, 2); None unless every row has them."""
+        known = [row.halves for row in self.rows if row.halves is not None]
+        return np.array(known) if known and len(known) == len(self.rows) else None
+
+    def take(self, indices: Iterable[int]) -> Samples:
+        """The rows at these indices, in this order."""
+        return Samples(self.space, tuple(self.rows[i] for i in indices), self.provenance)
+
+    def split(self, count: int, seed: int) -> tuple[Samples, Samples]:
+        """``count`` rows drawn at random, and the others."""
+        if not 0 <= count <= len(self):
+            raise TableError(f"cannot take {count} of {len(self)} samples; measure more architectures.")
+        order = np.random.default_rng(seed).permutation(len(self)).tolist()
+        return self.take(order[:count]), self.take(order[count:])
+
+    def to_data(self) -> dict[str, Any]:
+        """The JSON object of the file."""
+        return {
+            "format": FORMAT,
+            "version": 1,
+            "space": reference(self.space),
+            "unit": "percent",
+            "samples": [row.to_data() for row in self.rows],
+            "provenance": self.provenance.to_data(),
+        }
+
+    def save(self, path: Path) -> None:
+        """Write as JSON, atomically."""
+        write_text(Path(path), dump_json(self.to_data()))
+
+
+def _row_problems(space: SearchSpace, rows: tuple[Sample, ...]) -> list[str]:
+    problems, seen = [], dict[Architecture, int]()
+    for number, row in enumerate(rows, 1):
+        try:
+            space.check(row.architecture)
+        except ArchitectureError as error:
+            problems.append(f"row {number}: {str(error).rstrip('.')}")
+            continue
+        first = seen.setdefault(row.architecture, number)
+        if first != number:
+            problems.append(f"rows {first} and {number} are the same architecture; keep one of them")
+        problems += [f"row {number}: {text}" for text in _number_problems(row)]
+    return problems
+
+
+def _number_problems(row: Sample) -> list[str]:
+    problems = []
+    for name, value in (("accuracy", row.accuracy), *(("halves", half) for half in row.halves or ())):
+        if not 0.0 <= value <= 100.0:
+            problems.append(f"{name} is {value}, not a percentage")
+    if math.isinf(row.error) or row.error < 0:
+        problems.append(f"error is {row.error}")
+    if row.images is not None and row.images < 1:
+        problems.append(f"images is {row.images}")
+    return problems
+
+
+def samples_from_data(data: Any, space: SearchSpace, where: str) -> Samples:
+    """Build from the JSON object, checking everything and reporting all problems at once."""
+    parsed = validate(SamplesFile, data, where)
+    problems = other_space(parsed.space, space)
+    rows = []
+    for number, entry in enumerate(parsed.samples, 1):
+        try:
+            rows.append(_row(entry))
+        except ArchitectureError as error:
+            problems.append(f"row {number}: {str(error).rstrip('.')}")
+    problems = problems or _row_problems(space, tuple(rows))
+    if problems:
+        advice = f"Every row must be another architecture of the space {space.name!r} with a finite accuracy."
+        raise TableError(several(where, problems, advice))
+    return Samples(space, tuple(rows), parsed.provenance)
+
+
+def _row(entry: SampleEntry) -> Sample:
+    return Sample(
+        Architecture.parse(entry.architecture),
+        entry.accuracy,
+        math.nan if entry.error is None else entry.error,
+        entry.images,
+        None if entry.halves is None else (entry.halves[0], entry.halves[1]),
+    )
+
+
+def load_samples(path: Path, space: SearchSpace) -> Samples:
+    """Read measured architectures (JSON) and check them against the space."""
+    return samples_from_data(read_json(Path(path), allow_nan=True), space, str(path))

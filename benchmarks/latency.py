@@ -1,7 +1,7 @@
 """Does the latency formula hold on this machine? Predicted against measured whole networks.
 
     python benchmarks/latency.py            # demo and imagenet-mbconv, onnxruntime and torch: up to 25 minutes
-    python benchmarks/latency.py --quick    # demo only, within three minutes
+    python benchmarks/latency.py --quick    # demo only, 20 seconds of measuring for each backend
 
 One CPU thread, batch 1, float32. Each row is one session of `binas measure`: all distinct blocks, the fixed part and
 34 whole networks, measured taking turns; 14 networks (12 random, the lightest, the heaviest) calibrate the table, the
@@ -86,7 +86,7 @@ def show(row: dict[str, Any]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the demo space only, 60 seconds each at most")
+    parser.add_argument("--quick", action="store_true", help="the demo space only, 20 seconds each at most")
     parser.add_argument("--budget", type=float, default=300.0, help="seconds of measuring per row, at most")
     parser.add_argument("--seed", type=int, default=0, help="draws the networks")
     options = parser.parse_args()
@@ -96,7 +96,7 @@ def main() -> int:
     rows = []
     for space in list(TARGETS)[: 1 if options.quick else None]:
         for backend in BACKENDS:
-            budget = min(options.budget, 60.0) if options.quick else options.budget
+            budget = min(options.budget, 20.0) if options.quick else options.budget
             rows.append(measure(space, backend, budget, options.seed))
             show(rows[-1])
     failures = [failure for row in rows for failure in missed(row)]

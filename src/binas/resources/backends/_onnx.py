@@ -17,7 +17,7 @@ OPSET = 17
 def to_onnx(module: nn.Module, inputs: Sequence[Tensor]) -> bytes:
     """The module in eval mode as an ONNX model with inputs ``x0``, ``x1``, ...
 
-    By tracing: the graphs are straight lines, and the newer exporter takes ten times as long, which counts
+    By tracing: the graphs are straight lines, and the newer exporter takes several times as long, which counts
     when every block of a space is exported to be timed.
     """
     import torch

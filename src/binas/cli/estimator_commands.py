@@ -42,7 +42,7 @@ class How(StrEnum):
 
 
 RunFolder = Annotated[
-    Path, typer.Argument(help="Folder with space.yaml and samples.json (from `binas sample`).", metavar="RUN")
+    Path, typer.Argument(help="Folder with space.yaml and samples.json (docs/estimators.md).", metavar="RUN")
 ]
 Limits = Annotated[
     list[str] | None,
@@ -223,9 +223,12 @@ def _bench(run: Path) -> Bench:
     from binas.tables import load_samples
     from binas.tables.samples import FILE
 
-    for name, made_by in (("space.yaml", f"binas train --out {run}"), (FILE, f"binas sample {run}")):
+    for name, advice in (
+        ("space.yaml", f"`binas train --out {run}` makes it"),
+        (FILE, "docs/estimators.md says its form"),
+    ):
         if not exists(run / name):
-            raise FileError(f"{run} has no {name}. `{made_by}` makes it.")
+            raise FileError(f"{run} has no {name}; {advice}.")
     space = load_space(run / "space.yaml")
     return Bench(run, space, load_samples(run / FILE, space))
 

@@ -215,8 +215,8 @@ def size_targets(rows: list[dict[str, Any]], count: int) -> dict[str, tuple[floa
         )
         found["quadratic / KernelRidge"] = (
             ratio,
-            3.0,
-            "choosing the ridge included, at most 3 fits of the peer",
+            5.0,
+            "choosing the ridge included, at most 5 fits of the peer",
         )
         found["KernelRidge - quadratic"] = (-gain, 0.0, "and a better ranking")
     return found

@@ -20,12 +20,11 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Groups = list[tuple[Indices, Indices]]
 
-EXACT = (
-    2000  # samples up to which every component is computed; beyond, the leading ones by subspace iteration
-)
+EXACT = 2000  # samples up to which every component is computed; beyond, the leading ones
 OVERSAMPLING = 64
 STEPS = 2  # of the subspace iteration
-CHOOSING = 1000  # samples on which the ridge is chosen
+CHOOSING = 1000  # samples of a part on which the ridge is chosen
+PARTS = 3
 RIDGES = np.logspace(-6, 3, 46)  # tried, as multiples of the mean eigenvalue
 WEIGHTS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of products, tried
 
@@ -130,26 +129,35 @@ def ridge_fit(gram: Array, target: Array, ridge: float) -> Array:
 def choose_ridge(
     rows: Array, groups: Groups, target: Array, weights: tuple[float, ...], seed: int
 ) -> tuple[float, float]:
-    """(weight of products, ridge) with the least leave-one-out error, exactly, on at most ``CHOOSING`` samples.
+    """(weight of products, ridge) with the least leave-one-out error, exact on up to ``CHOOSING`` samples.
 
     Both are ratios of variances (of products to main effects, of noise to coefficients), which do not depend on
-    the number of samples.
+    the number of samples. So of more samples ``PARTS`` disjoint parts are looked at, and their errors averaged.
     """
-    from scipy.linalg import eigh
-
-    if len(rows) > CHOOSING:
-        some = np.random.default_rng(seed).choice(len(rows), CHOOSING, replace=False)
-        rows, target = rows[some], target[some] - target[some].mean()
+    count = min(PARTS, -(-len(rows) // CHOOSING))
+    order = np.random.default_rng(seed).permutation(len(rows))[: count * CHOOSING]
+    parts = [np.sort(part) for part in np.array_split(order, count)]
     found = []
     for weight in weights:
-        values, vectors = eigh(gram_matrix(rows, groups, weight), check_finite=False)
-        values = np.maximum(values, 0.0)
-        ridges = (RIDGES * values.mean()).tolist() if values[-1] > 0.0 else []
-        found += [(leave_one_out(values, vectors, target, ridge), weight, ridge) for ridge in ridges]
-    if not found:
-        raise EstimatorError("all samples are the same to this predictor; there is nothing to learn from.")
+        tried = [ridge_errors(gram_matrix(rows[part], groups, weight), target[part]) for part in parts]
+        ridges, errors = (np.mean(column, axis=0) for column in zip(*tried, strict=True))
+        best = int(np.argmin(errors))
+        found.append((float(errors[best]), weight, float(ridges[best])))
     _, weight, ridge = min(found)
     return weight, ridge
+
+
+def ridge_errors(gram: Array, target: Array) -> tuple[Array, Array]:
+    """Ridges, as multiples of the mean eigenvalue, and the leave-one-out error of each."""
+    from scipy.linalg import eigh
+
+    values, vectors = eigh(gram, check_finite=False)
+    values = np.maximum(values, 0.0)
+    if not values[-1] > 0.0:
+        raise EstimatorError("all samples are the same to this predictor; there is nothing to learn from.")
+    ridges = RIDGES * values.mean()
+    centred = target - target.mean()
+    return ridges, np.array([leave_one_out(values, vectors, centred, ridge) for ridge in ridges])
 
 
 def leave_one_out(values: Array, vectors: Array, target: Array, ridge: float) -> float:

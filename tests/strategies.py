@@ -210,4 +210,5 @@ def _costs(draw: st.DrawFn, space: SearchSpace, name: str) -> Cost:
         draw(unknown_or_positive),
         draw(st.none() | columns(space, unknown_or_positive, unknown_or_positive)),
         draw(provenances()),
+        draw(st.sampled_from(["sum", "max"])),
     )

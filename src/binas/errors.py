@@ -53,6 +53,14 @@ class DataError(BinasError):
     """Images or labels cannot be used: damaged, of the wrong shape, or not what the space expects."""
 
 
+class MeasureError(BinasError):
+    """Something cannot be measured here: a backend or device is missing, or a table names none."""
+
+
+class EstimatorError(BinasError):
+    """An estimator or predictor cannot be fitted, read, or judged with what it was given."""
+
+
 class FileError(BinasError):
     """A file is missing, truncated, too large, or cannot be written."""
 

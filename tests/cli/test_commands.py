@@ -79,6 +79,8 @@ def test_search_answers_with_the_published_keys(folder):
     assert found["costs"]["latency"]["value"] <= 45.0
     assert found["costs"]["latency"]["limit"] == 45.0
     assert found["costs"]["latency"]["unit"] == "ms"
+    assert found["costs"]["latency"]["conditions"]["batch"] == 1
+    assert "conditions" not in found["costs"]["params"]
     assert {"accuracy_stderr", "seconds", "solver", "alternatives", "architecture"} <= set(found)
     assert found["price"][0]["gain"] > 0
     text = binas("search", folder, "--limit", "latency=45ms").stdout

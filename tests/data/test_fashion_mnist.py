@@ -1,6 +1,7 @@
 import gzip
 import lzma
 import os
+import runpy
 import shutil
 import struct
 import subprocess
@@ -83,14 +84,14 @@ def test_the_sample_is_made_again_byte_for_byte(tmp_path):
             assert made.read_bytes() == kept.read_bytes()
 
 
-def test_the_tool_draws_evenly_and_writes_the_same_twice(tmp_path):
+def test_the_tool_draws_evenly_and_writes_the_same_twice(tmp_path, monkeypatch):
     source, out = tmp_path / "source", tmp_path / "out"
     source.mkdir()
     write_files(source, train=20_000, test=5_000, side=1)
     contents = []
+    monkeypatch.setattr(sys, "argv", [str(TOOL), "--source", str(source), "--out", str(out)])
     for _ in range(2):
-        command = [sys.executable, str(TOOL), "--source", str(source), "--out", str(out)]
-        subprocess.run(command, check=True)
+        runpy.run_path(str(TOOL), run_name="__main__")
         contents.append({file.name: file.read_bytes() for file in out.iterdir()})
     assert contents[0] == contents[1]
     assert len(embedded(folder=out).test) == 4000

@@ -145,7 +145,7 @@ class TestAssumptions:
 class TestFolder:
     def test_space_and_exact_costs(self, folder: Folder) -> None:
         assert folder.space == load_space("imagenet-mbconv")
-        assert list(folder.costs.costs) == ["latency", "macs", "params", "weight_bytes"]
+        assert list(folder.costs.costs) == ["latency", "macs", "params", "weight_bytes", "peak_memory"]
         for name, cost in analytic_costs(folder.space).costs.items():
             assert folder.costs[name].fixed == cost.fixed
             assert folder.costs[name].values.equals(cost.values)

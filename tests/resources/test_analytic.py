@@ -206,6 +206,7 @@ class TestTables:
             "macs": "MACs",
             "params": "params",
             "weight_bytes": "B",
+            "peak_memory": "B",
         }
         for architecture in sample_many(space, 20, seed=0):
             work = architecture_work(space, architecture)

@@ -25,7 +25,7 @@ from binas.testing.cases import make_cost
 
 
 def test_contradictory_limits_on_one_cost_are_explained_in_bounded_time(monkeypatch):
-    monkeypatch.setattr("binas.search.infeasible.SECONDS", 0.5)
+    monkeypatch.setattr("binas.search.infeasible.SECONDS", 2.0)
     space = load_space("imagenet-mbconv")
     limits = ["latency>=50ms", "latency<=40ms"]
     problem = SearchProblem.build(paper_contributions(space), paper_costs(space), limits)

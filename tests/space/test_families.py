@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from binas.errors import ArchitectureError, SpaceError
-from binas.space import BlockCode, parse_block, register
+from binas.space import BlockCode, parse_block
 from binas.space.codes import whole
 from binas.space.families import (
     MOBILENET_V3,
@@ -22,6 +22,7 @@ from binas.space.families import (
     family_names,
     family_of_kind,
     known_kinds,
+    register,
 )
 from binas.space.families.bottleneck import BOTTLENECK
 from binas.space.families.mbconv import MBCONV

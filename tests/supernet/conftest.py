@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture(autouse=True, scope="package")
 def one_thread():
-    torch = pytest.importorskip("torch", reason="torch is not installed (pip install 'binas[torch]')")
+    torch = pytest.importorskip("torch", reason="torch is not installed")
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import platform
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed (pip install 'binas[torch]')")
+torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from small_networks import MIXED, SPACES, fresh, images, make, scrambled, stage  # noqa: E402
 
@@ -21,6 +24,8 @@ from binas.supernet import (  # noqa: E402
     sample_paths,
     sample_relaxed,
 )
+from binas.supernet.layers import ElasticConv  # noqa: E402
+from binas.supernet.memory import keep_memory  # noqa: E402
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -28,16 +33,58 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 class TestPaths:
+    @pytest.mark.parametrize("count", [1, 5, 40])
     @pytest.mark.parametrize("name", SPACES)
-    def test_a_mixed_batch_equals_one_image_at_a_time(self, name: str) -> None:
+    def test_a_mixed_batch_equals_one_image_at_a_time(self, name: str, count: int) -> None:
+        """With gradients and without: the two take different ways through a block."""
         net, space = scrambled(name), SPACES[name]
-        batch, paths = images(space, 24), sample_paths(space, 24, generator())
-        with torch.no_grad():
+        batch, paths = images(space, count), sample_paths(space, count, generator(count))
+        recorded = net(batch, paths)
+        with torch.inference_mode():
             together = net(batch, paths)
-            for i in range(24):
+            for i in range(count):
                 architecture = space.from_indices(paths[0][i].tolist(), paths[1][i].tolist())
                 alone = extract(net, architecture)(batch[i : i + 1])
                 torch.testing.assert_close(together[i : i + 1], alone, rtol=1e-5, atol=1e-5)
+                torch.testing.assert_close(recorded[i : i + 1], alone, rtol=1e-5, atol=1e-5)
+
+    @pytest.mark.parametrize("name", ["small", "bottleneck"])
+    def test_changed_weights_count_at_once(self, name: str) -> None:
+        """Whatever way they change: nothing folded is kept."""
+        net, batch = fresh(SPACES[name]).eval(), images(SPACES[name], 4)
+        paths, seen = sample_paths(net.space, 4, generator()), []
+
+        def check() -> None:
+            with torch.no_grad():
+                seen.append(net(batch, paths))
+                for i in range(4):
+                    architecture = net.space.from_indices(paths[0][i].tolist(), paths[1][i].tolist())
+                    alone = extract(net, architecture)(batch[i : i + 1])
+                    torch.testing.assert_close(seen[-1][i : i + 1], alone, rtol=1e-5, atol=1e-5)
+
+        check()
+        for value in [*net.stages.parameters(), *net.stages.buffers()]:
+            value.data.mul_(1.2)
+        check()
+        net.load_state_dict(fresh(SPACES[name]).state_dict())
+        check()
+        net.train()(images(net.space, 8), sample_paths(net.space, 8, generator()))
+        net.eval()
+        check()
+        assert all(not torch.allclose(a, b) for a, b in itertools.pairwise(seen))
+
+    @pytest.mark.parametrize("name", ["small", "mixed"])
+    def test_mixed_precision(self, name: str) -> None:
+        net, space = fresh(SPACES[name]), SPACES[name]
+        batch, paths = images(space, 16), sample_paths(space, 16, generator())
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            net.train()(batch, paths).float().square().mean().backward()
+            with torch.no_grad():
+                rough = net.eval()(batch, paths).float()
+        with torch.no_grad():
+            exact = net(batch, paths)
+        assert (rough - exact).abs().max() < 0.1 * exact.abs().max()
+        assert all(torch.isfinite(p.grad).all() for p in net.parameters() if p.grad is not None)
 
     def test_layout_and_order_of_images_do_not_matter(self) -> None:
         net = scrambled("small")
@@ -50,15 +97,16 @@ class TestPaths:
         torch.testing.assert_close(last, expected)
         torch.testing.assert_close(turned[turn], expected)
 
-    def test_images_past_their_depth_are_not_computed(self) -> None:
+    def test_images_past_their_depth_are_not_computed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         net, rows = scrambled("small"), []
         block = net.block(0, 1)
-        hook = block.expand.register_forward_pre_hook(lambda _, args: rows.append(len(args[0])))
+        run = block.run
+        monkeypatch.setattr(block, "run", lambda x, groups: rows.append(len(x)) or run(x, groups))
         paths = paths_of(net.space, sample_many(net.space, 20, seed=2))
         with torch.no_grad():
             net(images(net.space, 20), paths)
-        hook.remove()
-        assert sum(rows) == int((paths[0][:, 0] > 1).sum()) < 20
+        assert rows == [int((paths[0][:, 0] > 1).sum())]
+        assert rows[0] < 20
 
     def test_nothing_remembers_a_path(self) -> None:
         net, batch = scrambled("small"), images(SPACES["small"], 2)
@@ -123,6 +171,43 @@ class TestGradients:
             )
             assert len(ours) > 0.5 * sum(p.numel() for p in plain.blocks.parameters())
             torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
+
+    @pytest.mark.parametrize("name", SPACES)
+    def test_of_a_mixed_batch_are_the_sum_over_images(self, name: str) -> None:
+        net, space = fresh(SPACES[name]).eval().double(), SPACES[name]
+        batch, paths = images(space, 9).double().requires_grad_(), sample_paths(space, 9, generator())
+        net(batch, paths).square().sum().backward()
+        ours = {name: p.grad for name, p in net.named_parameters() if p.grad is not None}
+        pixels = batch.grad
+        net.zero_grad()
+        batch.grad = None
+        for i in range(9):
+            architecture = space.from_indices(paths[0][i].tolist(), paths[1][i].tolist())
+            net(batch[i : i + 1], architecture).square().sum().backward()
+        torch.testing.assert_close(batch.grad, pixels, rtol=1e-9, atol=1e-9)
+        theirs = {name: p.grad for name, p in net.named_parameters() if p.grad is not None}
+        assert ours.keys() == theirs.keys()
+        for key, gradient in theirs.items():
+            torch.testing.assert_close(ours[key], gradient, rtol=1e-9, atol=1e-9)
+
+    def test_a_private_norm_sees_all_its_images_whatever_their_kernel(self) -> None:
+        net = fresh(SPACES["small"]).train()
+        chosen = [net.space.parse(text) for text in ("e2k3_e2k3", "e2k5_e2k3")] * 4
+        norm = net.block(0, 0).project.norm("w16se0")
+        calls = []
+        norm.register_forward_hook(lambda _, args, out: calls.append(len(args[0])))
+        net(images(net.space, 8), paths_of(net.space, chosen))
+        assert calls == [8]
+
+    def test_kernels_larger_than_the_image(self) -> None:
+        """Training pads them by hand; the numbers stay the same, also where the image is one pixel."""
+        layer = ElasticConv(4, 4, [5, 7], ["a"], depthwise=True).double()
+        for size in (1, 2, 4, 6):
+            x = images(SPACES["small"], 3, size=size).double()[:, :1].repeat(1, 4, 1, 1).requires_grad_()
+            for kernel in (5, 7):
+                weight = layer.weight(4, 4, kernel)
+                plain = torch.nn.functional.conv2d(x, weight, None, 1, kernel // 2, 1, 4)
+                torch.testing.assert_close(layer.train().convolve(x, 4, kernel), plain)
 
     def test_private_statistics_move_only_for_used_configs(self) -> None:
         net = fresh(SPACES["small"]).train()
@@ -299,3 +384,7 @@ class TestBadInput:
 
     def test_known_families(self) -> None:
         assert family_names() == ("bottleneck", "mbconv")
+
+
+def test_keeping_memory_is_possible_where_glibc_is():
+    assert keep_memory() is (sys.platform == "linux" and "glibc" in platform.libc_ver()[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed (pip install 'binas[torch]')")
+torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from small_networks import OFA, SPACES  # noqa: E402
 from torch import nn  # noqa: E402

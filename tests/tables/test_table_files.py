@@ -63,6 +63,7 @@ def assert_same_costs(one: CostTable, two: CostTable) -> None:
         assert (a.name, a.unit, a.fixed) == (b.name, b.unit, b.fixed)
         assert number(a.fixed_stderr) == number(b.fixed_stderr)
         assert a.values.equals(b.values)
+        assert a.combine == b.combine
         assert same(a.stderr, b.stderr)
         assert a.provenance == b.provenance
 
@@ -249,6 +250,7 @@ COST_BREAKAGES: list[tuple[list[Any], Any, str]] = [
     (["costs"], {}, "costs: .*at least 1"),
     (["costs"], [], "costs: .*dictionary"),
     (["costs", "9 lives"], {"unit": "ms", "fixed": 0, "configs": {}}, r"costs\.9 lives: .*pattern"),
+    (["costs", "latency", "combine"], "mean", r"costs\.latency\.combine: .*'sum' or 'max'"),
     (["costs", "latency", "unit"], 3, r"costs\.latency\.unit: .*string"),
     (["costs", "latency", "fixed"], "3ms", r"costs\.latency\.fixed: .*valid number"),
     (["costs", "latency", "fixed"], True, r"costs\.latency\.fixed: .*valid number"),

@@ -1,3 +1,4 @@
+import json
 import math
 from dataclasses import replace
 
@@ -45,10 +46,14 @@ def same(one: nn.Module, two: nn.Module) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "ema"), [("sgd", 0.99), ("adamw", None)], ids=["sgd with average", "adamw"]
+    ("optimizer", "ema", "accumulate"),
+    [("sgd", 0.99, 1), ("adamw", None, 4)],
+    ids=["sgd with average", "adamw with accumulation"],
 )
-def test_resumed_equals_uninterrupted_bit_for_bit(tmp_path, optimizer, ema):
-    phase = {"optimizer": optimizer, "ema": ema, "augment": {"crop": 1, "flip": True, "mixup": 0.2}}
+def test_resumed_equals_uninterrupted_bit_for_bit(tmp_path, optimizer, ema, accumulate):
+    """Six batches an epoch: with four accumulated, the last two make a step of their own."""
+    augment = {"crop": 1, "flip": True, "mixup": 0.2}
+    phase = {"optimizer": optimizer, "ema": ema, "accumulate": accumulate, "augment": augment}
     config = quick(heaviest=phase, supernet=phase, checkpoint_seconds=0.0)
     whole = both_phases(tmp_path / "whole", config)
     steps = (3, 5, 1, 7, 2, 100)
@@ -96,7 +101,9 @@ def test_learning_rate_warms_up_then_falls_as_a_cosine():
 def linear_job(folder, **phase):
     """A linear network: without BatchNorm two half batches are a whole one."""
     torch.manual_seed(0)
-    config = quick(heaviest={"augment": {}, "learning_rate": 0.01, "optimizer": "sgd", **phase})
+    config = quick(
+        heaviest={"augment": {"crop": 0, "flip": False}, "learning_rate": 0.01, "optimizer": "sgd", **phase}
+    )
     network = nn.Sequential(nn.Flatten(), nn.Linear(3 * 12 * 12, 5))
 
     def loss_of(model, step):
@@ -139,8 +146,42 @@ def test_a_loss_that_is_no_number_stops_with_advice(tmp_path):
 
 
 def test_a_batch_larger_than_the_data_is_refused(tmp_path):
-    with pytest.raises(TrainingError, match=r"batch_size"):
+    with pytest.raises(TrainingError, match=r"larger than the \d+ training images"):
         fit(linear_job(tmp_path, batch_size=10_000))
+
+
+def test_fewer_batches_than_are_accumulated_still_make_a_step(tmp_path):
+    job = linear_job(tmp_path, accumulate=1000, epochs=1)
+    before = job.network[1].weight.detach().clone()
+    assert not torch.equal(fit(job)[1].weight, before)
+
+
+def test_the_reporter_is_closed_when_a_step_fails(tmp_path):
+    finished = []
+
+    class Closing(Reporter):
+        def finish(self):
+            finished.append(True)
+
+    job = linear_job(tmp_path)
+    with pytest.raises(ZeroDivisionError):
+        fit(replace(job, loss_of=lambda model, step: 1 / 0, reporter=Closing()))
+    assert finished == [True]
+
+
+@pytest.mark.parametrize(
+    "change", [{"epoch": "x"}, {"epoch": 99}, {"batch": 99}, {"loss": None}, {"batch": -1}, {"more": 1}]
+)
+def test_a_changed_position_is_refused(tmp_path, change):
+    config = quick(checkpoint_seconds=0.0)
+    with pytest.raises(Killed):
+        train_heaviest(MBCONV, bench(tmp_path, config, KillAfter(tmp_path, 2)))
+    path = tmp_path / "heaviest" / "progress.json"
+    data = json.loads(path.read_text())
+    data["values"]["place"] |= change
+    path.write_text(json.dumps(data))
+    with pytest.raises(CheckpointError, match=r"progress\.json"):
+        train_heaviest(MBCONV, bench(tmp_path, config))
 
 
 def test_the_best_epoch_is_returned_when_asked(tmp_path):

@@ -9,6 +9,7 @@ from small_networks import BOTTLENECK, MBCONV
 from binas.data import embedded
 from binas.data.augment import normalise
 from binas.data.dividing import Division
+from binas.errors import CheckpointError
 from binas.resources.analytic import architecture_work
 from binas.space import load_space
 from binas.space.sampling import sample_many
@@ -63,6 +64,8 @@ def test_fine_tuning_starts_from_the_supernet_and_keeps_the_best_epoch(trained, 
     assert after.percent >= before.percent - 5
     again = fine_tune(supernet, heaviest, lightest, bench(tmp_path / "a", quick(finetune={"epochs": 4})))
     assert accuracy(again, data, data.validation, CPU) == after
+    with pytest.raises(CheckpointError, match="supernet was"):
+        fine_tune(heaviest, heaviest, lightest, bench(tmp_path / "a", quick(finetune={"epochs": 4})))
     scratch = quick(finetune={"epochs": 1, "from_scratch": True})
     fresh = fine_tune(supernet, heaviest, lightest, bench(tmp_path / "b", scratch))
     assert not torch.equal(fresh.head.classifier.weight, tuned.head.classifier.weight)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import torch
 from small_data import bars
 from small_networks import MBCONV
 
@@ -15,6 +16,7 @@ from binas.training.checkpoint import load_checkpoint
 
 
 def config(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
     save_space(MBCONV, folder / "small.yaml")
     np.savez(folder / "bars.npz", **bars(200))
     phase = {"epochs": 1, "batch_size": 32, "learning_rate": 0.01}
@@ -43,6 +45,14 @@ def test_mixed_precision_trains(tmp_path):
     assert done.returncode == 0, done.stderr
     assert 0 <= json.loads(done.stdout)["validation"]["heaviest"] <= 100
     weights = load_checkpoint(out / "heaviest", "weights").tensors
+    plain = run(
+        "-m", "binas.cli.main", "train", "--config", str(made), "--out", str(tmp_path / "plain"), "--quiet"
+    )
+    assert plain.returncode == 0, plain.stderr
+    exact = load_checkpoint(tmp_path / "plain" / "heaviest", "weights").tensors
+    name = "head.classifier.weight"
+    assert not torch.equal(weights[name], exact[name])  # the arithmetic was another
+    assert torch.allclose(weights[name], exact[name], atol=0.1)
     assert all(value.dtype.is_floating_point is False or value.itemsize == 4 for value in weights.values())
 
 
@@ -56,3 +66,20 @@ def test_two_processes_train_one_network(tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     assert (out / "supernet" / "weights.json").exists()
     assert done.stdout.count("Supernet of small") == 1
+    # Gradients were averaged: processes of their own would end with the weights of half batches.
+    alone = config(tmp_path / "alone").parent
+    half = run(
+        *(
+            "-m",
+            "binas.cli.main",
+            "train",
+            "--config",
+            str(alone / "config.yaml"),
+            "--out",
+            str(alone / "run"),
+        ),
+        *("--quiet", "--set", "training.heaviest.batch_size=16"),
+    )
+    assert half.returncode == 0, half.stderr
+    one, two = (load_checkpoint(folder / "heaviest", "weights").tensors for folder in (out, alone / "run"))
+    assert not torch.equal(one["head.classifier.weight"], two["head.classifier.weight"])

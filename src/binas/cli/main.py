@@ -9,7 +9,17 @@ from typing import Annotated
 
 import typer
 
-from binas.cli import estimate_commands, example_commands, search_commands, space_commands, train_commands
+from binas.cli import (
+    compare_commands,
+    costs_commands,
+    estimate_commands,
+    estimator_commands,
+    example_commands,
+    measure_commands,
+    search_commands,
+    space_commands,
+    train_commands,
+)
 from binas.errors import BinasError
 from binas.version import __version__
 
@@ -21,11 +31,18 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     add_completion=False,
 )
-space_commands.register(app)
-example_commands.register(app)
-search_commands.register(app)
-train_commands.register(app)
-estimate_commands.register(app)
+for commands in (
+    space_commands,
+    example_commands,
+    train_commands,
+    measure_commands,
+    costs_commands,
+    compare_commands,
+    estimate_commands,
+    estimator_commands,
+    search_commands,
+):
+    commands.register(app)
 
 
 def _version(wanted: bool) -> None:

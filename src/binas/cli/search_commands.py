@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,9 +13,15 @@ import typer
 from binas.cli.output import Json, examples, print_json, say, table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from binas.resources.statistics import Estimate
     from binas.search import Evaluation, Explanation, Frontier, SearchProblem, SearchResult
     from binas.search.explain import Alternative, Decision
     from binas.search.price import Price
+    from binas.space import Architecture
+
+SECONDS_PER_NETWORK = 30.0  # of measuring, at most, when limits are kept on the device
 
 Dir = Annotated[Path, typer.Argument(help="Folder with space.yaml, contributions and costs.", metavar="DIR")]
 Limits = Annotated[
@@ -22,7 +29,8 @@ Limits = Annotated[
     typer.Option(
         "--limit",
         "-l",
-        help="COST=QUANTITY with a unit, e.g. latency=45ms; >= for a lower limit. Repeatable.",
+        help="COST=QUANTITY with a unit, e.g. latency=45ms; >= for a lower limit; latency=45ms@batch=1,device=pixel "
+        "refuses a table of anything else. Repeatable.",
     ),
 ]
 
@@ -35,7 +43,9 @@ def register(app: typer.Typer) -> None:
             "binas search example --limit latency=45ms",
             "binas search example --limit latency=45ms --limit params=5M --top 5",
             "binas search example --limit latency=45ms --within 0.02 --json",
+            "binas search example --limit latency=45ms@batch=1,threads=1",
             "binas search example --limit latency=45ms --solver evolution --seed 3",
+            "binas search measured --limit latency=0.2ms --verify-on-device",
         ),
     )(search)
     app.command(
@@ -68,6 +78,13 @@ def search(
     ] = None,
     time_limit: Annotated[float | None, typer.Option(min=0.0, help="Seconds a solver may take.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of randomised solvers.")] = 0,
+    verify_on_device: Annotated[
+        bool,
+        typer.Option(
+            "--verify-on-device",
+            help="Build and measure the answer; search again with tighter limits until the measured one keeps them.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Find the most accurate architecture within the limits, with a proof."""
@@ -76,7 +93,11 @@ def search(
     from binas.search.price import prices
 
     problem = load(folder).problem(limit or [])
-    result = solve(problem, solver, time_limit=time_limit, seed=seed)
+
+    def run(tightened: SearchProblem) -> SearchResult:
+        return solve(tightened, solver, time_limit=time_limit, seed=seed)
+
+    result = _on_device(problem, run, as_json) if verify_on_device else run(problem)
     if not result.status.has_answer:
         _no_answer(result, as_json)
     near, complete = _near(result, top, within)
@@ -85,9 +106,35 @@ def search(
         print_json(_search_json(result, near, complete, bought))
         return
     _show_result(result)
+    _show_steps(result)
     _show_prices(problem, bought)
     if top is not None or within is not None:
         _show_near(result, near, complete)
+
+
+def _on_device(
+    problem: SearchProblem, search: Callable[[SearchProblem], SearchResult], as_json: bool
+) -> SearchResult:
+    """The answer that keeps its limits when it is built and measured; an error when none does."""
+    from binas.cli.progress import progress_bar
+    from binas.errors import ProblemError
+    from binas.pipeline.closed_loop import keep_limits
+    from binas.resources.measure import measurable, measure_architecture, measuring_again
+    from binas.resources.session import Plan
+
+    def measure(cost: str, architecture: Architecture) -> Estimate:
+        how = replace(
+            measuring_again(problem.costs[cost], Plan(budget=SECONDS_PER_NETWORK)), progress=progress
+        )
+        return measure_architecture(problem.space, architecture, how)
+
+    with progress_bar() as progress:
+        done = keep_limits(problem, measurable(problem.costs), measure, search)
+    if done.steps and not done.kept:
+        if as_json:
+            print_json(done.result.to_json())
+        raise ProblemError(done.sentence())
+    return done.result
 
 
 def _near(result: SearchResult, top: int | None, within: float | None) -> tuple[list[Evaluation], bool]:
@@ -144,6 +191,7 @@ def _no_answer(result: SearchResult, as_json: bool) -> None:
 
 
 def _show_result(result: SearchResult) -> None:
+    from binas.tables.conditions import describe
     from binas.tables.units import format_quantity
 
     found, problem = result.evaluation, result.problem
@@ -165,8 +213,26 @@ def _show_result(result: SearchResult) -> None:
         limits = [
             problem.describe_limit(limit).split(" ", 1)[1] for limit in problem.limits if limit.cost == name
         ]
-        rows.append((name, format_quantity(value, unit), " and ".join(limits) or "-"))
-    table(("cost", "value", "limit"), rows)
+        measured = describe(problem.costs[name].provenance) or "-"
+        rows.append((name, format_quantity(value, unit), " and ".join(limits) or "-", measured))
+    table(("cost", "value", "limit", "measured on"), rows)
+
+
+def _show_steps(result: SearchResult) -> None:
+    """What was built and measured, where the limits were kept on the device."""
+    rows = [
+        (
+            step["architecture"],
+            f"{step['predicted']:.5g} {step['unit']}",
+            f"{step['measured']:.5g} {step['unit']}",
+            f"{step['high']:.5g} {step['unit']}",
+            f"{step['asked']:.5g} {step['unit']}",
+            "kept" if step["kept"] else "broken",
+        )
+        for step in result.details.get("on_device", [])
+    ]
+    if rows:
+        table(("built and measured", "predicted", "measured", "at most", "limit", ""), rows)
 
 
 def _show_prices(problem: SearchProblem, bought: list[Price]) -> None:
@@ -255,11 +321,16 @@ def _frontier_csv(found: Frontier) -> str:
 def _show_frontier(found: Frontier, csv_file: Path | None, plot: Path | None) -> None:
     import numpy as np
 
+    from binas.tables.conditions import describe
+
     kind = "exact" if found.exact else f"certified within {found.error:.3g} points"
     low, high = found.costs[0], found.costs[-1]
     say(
         f"{len(found)} networks on the frontier of {found.problem.space.name} ({kind}, {found.seconds * 1e3:.0f} ms)"
     )
+    measured = describe(found.problem.costs[found.cost].provenance)
+    if measured:
+        say(f"{found.cost} measured on: {measured}")
     marks = np.unique([found.index_at(x) or 0 for x in np.linspace(low, high, 12)])
     rows = [
         (f"{p.cost:.5g} {found.unit.name}", f"{p.accuracy:.4f}", str(p.architecture))

@@ -35,6 +35,7 @@ class Kind(StrEnum):
     space = "space"
     contributions = "contributions"
     costs = "costs"
+    samples = "samples"
 
 
 def register(app: typer.Typer) -> None:

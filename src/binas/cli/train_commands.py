@@ -60,16 +60,16 @@ def train(
     """Train the heaviest network, then the supernet. Interrupt it at any time; the same command goes on."""
     from binas.files import exists
     from binas.pipeline.config import FILE, load_config
-    from binas.pipeline.run import create_run, open_run
+    from binas.pipeline.run import create_run
     from binas.supernet.memory import keep_memory
     from binas.training.phases import supernet_metrics
     from binas.training.reporting import RunReporter
 
     keep_memory()
-    going_on = config is None and not changes and exists(out / FILE)
-    run = open_run(out) if going_on else create_run(out, load_config(config, changes or ()))
+    source = out / FILE if config is None and exists(out / FILE) else config
+    run = create_run(out, load_config(source, changes or ()))
     supernet = run.train(RunReporter(out, quiet=quiet or as_json))
-    if int(os.environ.get("RANK", "0")) > 0:  # one of several processes speaks
+    if os.environ.get("RANK", "0") != "0":  # one of several processes speaks
         return
     metrics = supernet_metrics(supernet, run.data)
     if as_json:
@@ -101,7 +101,8 @@ def evaluate(
     chosen = [space.extreme(named[text]) if text in named else space.parse(text) for text in arch]
     supernet = opened.supernet(weights.value)
     images = opened.data.test if part is Part.test else opened.data.validation
-    count = opened.config.training.supernet.recalibration if recalibrate else 0
+    wanted = opened.config.training.supernet.recalibration if recalibrate else 0
+    count = min(wanted, len(opened.data.train))
     found = [evaluate_architecture(supernet, a, opened.data, images, count) for a in chosen]
     if as_json:
         entries = [

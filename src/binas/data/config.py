@@ -30,7 +30,7 @@ _OF_KIND: dict[str, set[str]] = {
 class DataConfig(BaseModel):
     """Where images come from and how they are divided. A field that the kind does not use is refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     kind: Kind = Field(
         default="embedded",

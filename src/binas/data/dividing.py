@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from binas.data.dataset import ImageData
 from binas.data.file_images import prepared
 from binas.data.images import IndexedImages
@@ -68,25 +70,22 @@ def divide(
 
     ``cache`` and ``check`` are for images in files; see :func:`binas.data.file_images.prepared`.
     """
-    train, test = found.train, found.test
-    needed = 1 + (found.validation is None) + (test is None)
-    check_classes(train.labels, train.classes, needed, name)
+    train, validation, test = found.train, found.validation, found.test
+    check_classes(train.labels, train.classes, 1 + (validation is None) + (test is None), name)
+    labels = train.labels.numpy()
+    rest = np.arange(len(labels))
     if test is None:
-        train, test = _split(train, how.test_share, how.seed)
+        rest, apart = stratified_split(labels, how.test_share, how.seed)
+        test = train.take(apart)
     if how.limit is not None:
-        train, test = (_limited(part, how) for part in (train, test))
-    if found.validation is None:
-        train, validation = _split(train, how.validation_share, how.seed)
-    else:
-        validation = found.validation if how.limit is None else _limited(found.validation, how)
-    return ImageData.of(name, *prepared((train, validation, test), cache, check))
+        rest = rest[stratified_sample(labels[rest], how.limit, how.seed)]
+        test = _limited(test, how.limit, how.seed)
+        validation = None if validation is None else _limited(validation, how.limit, how.seed)
+    if validation is None:
+        kept, apart = stratified_split(labels[rest], how.validation_share, how.seed)
+        validation, rest = train.take(rest[apart]), rest[kept]
+    return ImageData.of(name, *prepared((train.take(rest), validation, test), cache, check))
 
 
-def _split(images: IndexedImages, share: float, seed: int) -> tuple[IndexedImages, IndexedImages]:
-    rest, apart = stratified_split(images.labels, share, seed)
-    return images.take(rest), images.take(apart)
-
-
-def _limited(images: IndexedImages, how: Division) -> IndexedImages:
-    assert how.limit is not None
-    return images.take(stratified_sample(images.labels, how.limit, how.seed))
+def _limited(images: IndexedImages, limit: int, seed: int) -> IndexedImages:
+    return images.take(stratified_sample(images.labels, limit, seed))

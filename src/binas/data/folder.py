@@ -78,7 +78,7 @@ def _children(folder: Path) -> list[Path]:
         return sorted(
             child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(".")
         )
-    except OSError:
+    except (OSError, ValueError):  # not there, not a folder, not a path
         return []
 
 

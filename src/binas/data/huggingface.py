@@ -62,20 +62,20 @@ class Rows:
 def dataset_parts(source: DataConfig) -> Parts:
     """The splits of a dataset as sets of images, not yet decoded."""
     splits = load_splits(source)
-    names = source.names.chosen(list(splits), source.title)
-    classes = class_names(splits[names["train"]], source)
-    return Parts(**{kind: _labelled(splits[name], name, source, classes) for kind, name in names.items()})
+    classes = class_names(splits["train"][1], source)
+    return Parts(**{kind: _labelled(split, name, source, classes) for kind, (name, split) in splits.items()})
 
 
-def load_splits(source: DataConfig) -> dict[str, Any]:
-    """All splits of a dataset by name, reduced to images (encoded) and labels."""
+def load_splits(source: DataConfig) -> dict[str, tuple[str, Any]]:
+    """For train, and validation and test if there are: the split's name, and its images (encoded) and labels."""
     datasets = library()
     try:
         found = _load(datasets, source)
     except Exception as error:  # the library raises anything, from ConnectionError to errors of pyarrow
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise DataError(f"cannot load the dataset {source.name or source.path}: {reason}") from error
-    return {str(name): _reduced(datasets, split, str(name), source) for name, split in found.items()}
+    chosen = source.names.chosen([str(name) for name in found], source.title)
+    return {kind: (name, _reduced(datasets, found[name], name, source)) for kind, name in chosen.items()}
 
 
 def _load(datasets: Any, source: DataConfig) -> dict[str, Any]:

@@ -163,7 +163,7 @@ def batch_rows(
 
 def numbered_classes(labels: NDArray[Any]) -> tuple[str, ...]:
     """The names "0", "1", ... up to the largest label; more classes than images cannot be meant."""
-    largest = int(labels.max(initial=-1))
+    largest = int(labels.max()) if labels.size else -1
     if labels.dtype.kind not in "iu" or not 0 <= largest < len(labels):
         raise DataError(
             f"labels are {labels.size} values of the type {labels.dtype}, the largest {largest}; "

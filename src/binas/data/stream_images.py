@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from binas.data.config import DataConfig
@@ -46,8 +48,9 @@ class StreamImages:
 
     @property
     def fingerprint(self) -> str:
-        """Short hash of the stream's name, part, length, classes and shape: not of its content."""
-        described = repr((self.title, self.length, self.classes, self.size, self.channels))
+        """Short hash of the stream's description, part, length and classes: not of its content."""
+        description = self.source.model_dump_json(exclude={"workers", "shuffle_buffer"})
+        described = repr((description, self.title, self.length, self.classes))
         return hashlib.sha256(described.encode()).hexdigest()[:16]
 
     def __len__(self) -> int:
@@ -61,11 +64,23 @@ class StreamImages:
         if seed is not None:
             mixed = int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
             stream = stream.shuffle(seed=mixed, buffer_size=self.source.shuffle_buffer)
-        rows = enumerate(_read(stream.skip(start * size), self.title), start * size)
+        rows = enumerate(self._rows(stream.skip(start * size), start * size), start * size)
         for group, images in worked_ahead(_groups(rows, size, drop_last), self._decoded, self.source.workers):
             labels = [label_number(row[self.source.label_column], self._numbers) for _, row in group]
             indices = torch.tensor([position for position, _ in group])
             yield Batch(torch.stack(images), self._checked(labels), indices)
+
+    def _rows(self, stream: Any, first: int) -> Iterator[dict[str, Any]]:
+        """The rows from position ``first`` up to the declared length, no more and no fewer."""
+        seen = first
+        for row in islice(_read(stream, self.title), self.length - first):
+            seen += 1
+            yield row
+        if seen < self.length:
+            raise DataError(
+                f"{self.title} ended after {seen} images, but its length is given as {self.length}. Set "
+                "data.length to the number of images it has."
+            )
 
     def _decoded(self, numbered: Row) -> Tensor:
         position, row = numbered
@@ -88,12 +103,11 @@ def streamed(source: DataConfig, how: Division) -> ImageData:
     the order of the files, so that a position always means the same image.
     """
     splits = load_splits(source)
-    names = source.names.chosen(list(splits), source.title)
-    classes = class_names(splits[names["train"]], source)
-    streams = {kind: splits[name] for kind, name in names.items()}
+    classes = class_names(splits["train"][1], source)
+    streams = {kind: stream for kind, (_, stream) in splits.items()}
     lengths = {
-        kind: _length(streams[kind], name, source.length if kind == "train" else None, source)
-        for kind, name in names.items()
+        kind: _length(stream, name, source.length if kind == "train" else None, source)
+        for kind, (name, stream) in splits.items()
     }
     if how.limit is not None:
         lengths = {kind: min(length, how.limit) for kind, length in lengths.items()}
@@ -103,6 +117,9 @@ def streamed(source: DataConfig, how: Division) -> ImageData:
         StreamImages(streams[kind], lengths[kind], classes, source, f"{source.title}, {kind}")
         for kind in ("train", "validation", "test")
     )
+    for part in (train, validation, test):  # now, not after hours of training
+        if next(part.batches(1), None) is None:
+            raise DataError(f"there are no images in {part.title}.")
     return ImageData.of(source.title, train, validation, test)
 
 
@@ -122,18 +139,12 @@ def _divide_by_position(streams: dict[str, Any], lengths: dict[str, int], how: D
         if not mask.any():
             raise DataError(f"the stream's {length} images are too few to split off a part for {kind}.")
         # take() keeps shuffle() from changing the order of the files, on which positions depend.
-        streams[kind] = whole.take(length).filter(_Chosen(mask), with_indices=True, input_columns=[])
+        streams[kind] = whole.take(length).filter(partial(_at, mask), with_indices=True, input_columns=[])
         lengths[kind] = int(mask.sum())
 
 
-class _Chosen:
-    """Whether the image at a position belongs to a part."""
-
-    def __init__(self, mask: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
-        self.mask = mask
-
-    def __call__(self, position: int) -> bool:
-        return bool(self.mask[position])
+def _at(mask: NDArray[np.bool_], position: int) -> bool:
+    return bool(mask[position])
 
 
 def _length(stream: Any, split: str, declared: int | None, source: DataConfig) -> int:

@@ -41,7 +41,7 @@ class RunConfig(BaseModel):
 def load_config(path: Path | None, changes: Iterable[str] = ()) -> RunConfig:
     """Read a configuration; ``changes`` such as ``training.heaviest.epochs=3`` override single values.
 
-    Paths in the file are relative to it. Without a file all values are defaults.
+    Paths are relative to the file; without a file all values are defaults, and paths relative to the working folder.
     """
     document = read_yaml(path) if path else YamlDocument({}, {})
     data = {} if document.data is None else document.data
@@ -55,15 +55,13 @@ def load_config(path: Path | None, changes: Iterable[str] = ()) -> RunConfig:
         where = str(path) if path else "the configuration"
         problems = [_described(item, document) for item in error.errors()]
         raise ConfigError(several(where, list(dict.fromkeys(problems)), "See docs/training.md.")) from error
-    return _resolved(config, path.parent) if path else config
+    return _resolved(config, path.parent if path else Path())
 
 
 def save_config(config: RunConfig, path: Path) -> None:
     """Write the configuration with all its values; what the data's kind does not use is left out."""
     values = config.model_dump(mode="json")
     values["data"] = config.data.model_dump(mode="json", exclude_unset=True)
-    if config.data.path is not None:
-        values["data"]["path"] = str(config.data.path.absolute())
     write_text(path, yaml.safe_dump(values, sort_keys=False))
 
 
@@ -110,11 +108,11 @@ def _allowed(key: tuple[str | int, ...]) -> list[str]:
 
 
 def _resolved(config: RunConfig, folder: Path) -> RunConfig:
-    """Paths relative to the configuration file become paths from here."""
+    """Paths, relative to the configuration file, become absolute, so that they mean the same from everywhere."""
     changes: dict[str, Any] = {}
     if config.space not in builtin_names() and exists(folder / config.space):
-        changes["space"] = str(folder / config.space)
+        changes["space"] = str((folder / config.space).absolute())
     path = config.data.path
-    if path is not None and not path.is_absolute() and exists(folder / path):
-        changes["data"] = config.data.model_copy(update={"path": folder / path})
+    if path is not None:
+        changes["data"] = config.data.model_copy(update={"path": (folder / path).absolute()})
     return config.model_copy(update=changes)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import torch
+
 from binas.data.dataset import ImageData
 from binas.data.loading import load_data
 from binas.errors import CheckpointError, ConfigError, FileError
@@ -22,12 +24,14 @@ from binas.space.files import load_space, save_space
 from binas.space.space import SearchSpace
 from binas.supernet.network import Supernet
 from binas.training.checkpoint import has_checkpoint, load_checkpoint, load_weights
+from binas.training.checks import check_training
 from binas.training.loop import WEIGHTS, make_accelerator
 from binas.training.phases import Bench, flattened, train_heaviest, train_supernet
 from binas.training.reporting import Reporter
 
+SPACE = "space.yaml"
 # Settings that may change between two calls on one folder: training does not depend on them.
-FREE = ("training.checkpoint_seconds", "training.device", "training.finetune.", "data.workers", "data.cache")
+FREE = ("training.checkpoint_seconds", "training.device", "training.finetune.", "data.workers")
 
 
 @dataclass(frozen=True)
@@ -54,22 +58,31 @@ class Run:
         return train_supernet(train_heaviest(self.space, bench), bench)
 
     def supernet(self, phase: str = "supernet") -> Supernet:
-        """The trained weights of ``supernet`` or ``heaviest``, in eval mode, on the CPU."""
+        """The trained weights of ``supernet`` or ``heaviest``, in eval mode, where training would be done."""
         folder = self.folder / phase
         if not has_checkpoint(folder, WEIGHTS):
             raise CheckpointError(
                 f"{self.folder} holds no trained {phase} yet. `binas train --out {self.folder}` does it."
             )
         found = load_checkpoint(folder, WEIGHTS)
-        made_for = found.values.get("identity", {}).get("space")
+        identity = found.values.get("identity")
+        identity = identity if isinstance(identity, dict) else {}
+        made_for = identity.get("space")
         if made_for != self.space.fingerprint:
             raise CheckpointError(
                 f"the weights in {folder} were trained for another space (fingerprint {made_for}, this space "
                 f"{self.space.name!r} has {self.space.fingerprint}). Use the space.yaml they were trained with."
             )
+        if identity.get("data") != self.data.fingerprint():
+            raise CheckpointError(
+                f"the weights in {folder} were trained on other images, or on another split of them, than "
+                f"{self.folder / FILE} now describes, so held-out images may have been trained on. Bring the data "
+                "back to what it was, or train anew in another folder."
+            )
         supernet = Supernet(self.space)
         load_weights(supernet, found.tensors, str(folder))
-        return supernet.eval()
+        on_cpu = self.config.training.device == "cpu" or not torch.cuda.is_available()
+        return supernet.eval().to("cpu" if on_cpu else "cuda")
 
 
 def create_run(folder: Path, config: RunConfig) -> Run:
@@ -77,20 +90,29 @@ def create_run(folder: Path, config: RunConfig) -> Run:
     space = load_space(config.space)
     if exists(folder / FILE):
         _check_same(open_run(folder), config, space)
-    elif exists(folder) and any(folder.iterdir()):
-        raise FileError(f"{folder} holds other files and no {FILE}. Give an empty or new folder as --out.")
+    elif exists(folder):
+        _check_free(folder)
     run = Run(folder, config, space)
-    _ = run.data  # bad data is found before anything is written
-    save_space(space, folder / "space.yaml")
-    save_config(config, folder / FILE)
+    check_training(config.training, run.data)  # before anything is written
+    save_space(space, folder / SPACE)
+    save_config(config, folder / FILE)  # last: with it the folder is a run
     return run
+
+
+def _check_free(folder: Path) -> None:
+    """Refuse a folder that holds anything but the beginning of a run that was killed."""
+    if not folder.is_dir():
+        raise FileError(f"{folder} is a file. Give a new or empty folder as --out.")
+    others = [p.name for p in folder.iterdir() if not p.name.startswith((SPACE, f".{SPACE}.", f".{FILE}."))]
+    if others:
+        raise FileError(f"{folder} holds other files and no {FILE}. Give an empty or new folder as --out.")
 
 
 def open_run(folder: Path) -> Run:
     """The run in a folder."""
     if not exists(folder / FILE):
         raise FileError(f"there is no run in {folder} (no {FILE}). `binas train --out {folder}` starts one.")
-    return Run(folder, load_config(folder / FILE), load_space(folder / "space.yaml"))
+    return Run(folder, load_config(folder / FILE), load_space(folder / SPACE))
 
 
 def _check_same(old: Run, config: RunConfig, space: SearchSpace) -> None:

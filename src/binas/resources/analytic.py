@@ -174,7 +174,10 @@ def check_dtype(dtype: str) -> None:
 
 
 def analytic_costs(space: SearchSpace, dtype: Dtype = "float32") -> CostTable:
-    """Exact ``macs``, ``params`` and ``weight_bytes`` (stored as ``dtype``) of every config of a space."""
+    """Exact ``macs``, ``params``, ``weight_bytes`` and ``peak_memory`` of every config of a space.
+
+    The last two are bytes of ``dtype``; ``peak_memory`` is that of :func:`peak_activation`, a maximum over blocks.
+    """
     check_dtype(dtype)
     origin = Provenance(source="computed from the space, exact", date=today(), tool=f"binas {__version__}")
     stored = origin.model_copy(update={"dtype": dtype})
@@ -183,7 +186,14 @@ def analytic_costs(space: SearchSpace, dtype: Dtype = "float32") -> CostTable:
         "params": ("params", lambda trace: trace_work(trace).params, origin),
         "weight_bytes": ("B", lambda trace: trace_weight_bytes(trace, dtype), stored),
     }
-    return CostTable(space, {name: _cost(space, name, *parts) for name, parts in counts.items()})
+    costs = {name: _cost(space, name, *parts) for name, parts in counts.items()}
+    return CostTable(space, {**costs, "peak_memory": _peak_memory(space, dtype, stored)})
+
+
+def _peak_memory(space: SearchSpace, dtype: Dtype, provenance: Provenance) -> Cost:
+    fixed, table = peak_activation(space, dtype)
+    values = Column.build(space, lambda s, i: 0.0, lambda s, b, c: float(table[s][b][c]))
+    return Cost("peak_memory", parse_unit("B"), float(fixed), values, provenance=provenance, combine="max")
 
 
 def _cost(

@@ -1,6 +1,7 @@
 """Search: problem, solvers, verified results, frontier, explanations."""
 
 from binas.search.alternatives import Alternatives, best_architectures
+from binas.search.estimated import as_objective
 from binas.search.explain import Explanation, explain
 from binas.search.frontier import Frontier, FrontierPoint, frontier
 from binas.search.infeasible import Infeasibility, explain_infeasible
@@ -12,6 +13,7 @@ from binas.search.objective import (
     StagewiseObjective,
 )
 from binas.search.problem import Evaluation, Limit, SearchProblem, evaluate, parse_limit
+from binas.search.restrict import restricted
 from binas.search.result import Answer, SearchResult, Status
 from binas.search.solve import solve
 from binas.search.solvers import SOLVERS, Capabilities, Options, Solver, make_solver, solver_class
@@ -38,6 +40,7 @@ __all__ = [
     "Solver",
     "StagewiseObjective",
     "Status",
+    "as_objective",
     "best_architectures",
     "evaluate",
     "explain",
@@ -45,6 +48,7 @@ __all__ = [
     "frontier",
     "make_solver",
     "parse_limit",
+    "restricted",
     "solve",
     "solver_class",
     "verify",

@@ -17,6 +17,7 @@ from binas.search.dual import Padded, Relaxed, cheapest, solve_dual
 from binas.search.labels import Labels, decode, nothing
 from binas.search.lagrangian import Reduced, TooManyError, above, cross, lagrangian_values, stage_labels
 from binas.search.problem import Evaluation, SearchProblem, evaluate
+from binas.search.restrict import restricted
 from binas.search.solve import solve
 from binas.search.solvers.milp import Milp
 from binas.search.terms import Terms, build_terms, limit_rows
@@ -44,9 +45,11 @@ def best_architectures(
 ) -> Alternatives:
     """The ``count`` best distinct architectures, or all within ``within`` points of the best (at most ``most``)."""
     _check_question(count, within)
-    best = solve(problem, "auto").evaluation
-    if best is None:
+    smaller = restricted(problem)
+    best = None if smaller is None else solve(smaller, "auto").evaluation
+    if smaller is None or best is None:
         return Alternatives((), True)
+    problem = smaller
     wanted = most if count is None else min(count, most)
     distance = np.inf if within is None else within
     try:

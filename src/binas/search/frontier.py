@@ -11,14 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.errors import ProblemError
-from binas.search.fold import Folded, fold
+from binas.search.fold import fold
 from binas.search.labels import decode
-from binas.search.problem import Limit, SearchProblem
-from binas.search.terms import Row, Terms, build_terms, is_separable, limit_rows
+from binas.search.problem import Evaluation, Limit, SearchProblem
+from binas.search.restrict import levels, restricted, widened
+from binas.search.solve import solve
+from binas.search.terms import Row, build_terms, is_separable, limit_rows
 from binas.space.architecture import Architecture
+from binas.tables.conditions import conditions
 from binas.tables.units import Unit
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +48,8 @@ class Frontier(Sequence[FrontierPoint]):
     accuracies: Array
     error: float
     seconds: float
-    _depths: NDArray[np.int64] = field(repr=False)
-    _configs: NDArray[np.int64] = field(repr=False)
+    _depths: Indices = field(repr=False)
+    _configs: Indices = field(repr=False)
 
     @property
     def unit(self) -> Unit:
@@ -98,6 +102,7 @@ class Frontier(Sequence[FrontierPoint]):
         return {
             "cost": self.cost,
             "unit": self.unit.name,
+            "conditions": conditions(self.problem.costs[self.cost].provenance),
             "exact": self.exact,
             "error": self.error,
             "seconds": self.seconds,
@@ -112,28 +117,84 @@ def frontier(
 
     Exact unless more than ``max_labels`` partial architectures would have to be held, or ``tolerance``
     (points of accuracy) allows rounding; then ``error`` certifies by how much it may fall short. Time and
-    memory grow with the number of frontier points, not with the size of the space.
+    memory grow with the number of frontier points, not with the size of the space. A cost that is a maximum
+    takes one exact solve per point, and is always exact.
     """
     if not 0 <= tolerance < np.inf:
         raise ProblemError(
             f"the tolerance is {tolerance}; it must be a finite number of points from zero up."
         )
     start = time.perf_counter()
-    terms = build_terms(problem, _rows(problem, cost))
-    folded = fold(terms, max_labels, tolerance)
-    depths, configs = _decoded(terms, folded)
-    data = folded.labels.data
+    _check_question(problem, cost)
+    if problem.costs[cost].combine == "max":
+        points, error = _of_maximum(problem, cost), 0.0
+    else:
+        points, error = _of_sum(problem, cost, max_labels, tolerance)
+    seconds = time.perf_counter() - start
     return Frontier(
-        problem, cost, data[1], data[0], folded.error, time.perf_counter() - start, depths, configs
+        problem, cost, points.costs, points.accuracies, error, seconds, points.depths, points.configs
     )
 
 
-def _decoded(terms: Terms, folded: Folded) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return decode(terms, folded.labels, np.arange(len(folded.labels)))
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """Points by rising cost and accuracy; depths (n, S) and config indices (n, S, D) of their architectures."""
+
+    costs: Array
+    accuracies: Array
+    depths: Indices
+    configs: Indices
 
 
-def _rows(problem: SearchProblem, cost: str) -> list[Row]:
-    """The traced cost first (with its own upper limit, if any), then the other limits."""
+def _of_sum(
+    problem: SearchProblem, cost: str, max_labels: int | None, tolerance: float
+) -> tuple[_Points, float]:
+    """The frontier of a cost that adds up, by folding, and its certified error."""
+    smaller = restricted(problem)
+    if smaller is None:
+        return _listed(problem, cost, []), 0.0
+    terms = build_terms(smaller, _rows(smaller, cost))
+    folded = fold(terms, max_labels, tolerance)
+    depths, configs = decode(terms, folded.labels, np.arange(len(folded.labels)))
+    data, whole = folded.labels.data, widened(problem.space, smaller.space, configs)
+    return _Points(data[1], data[0], depths, whole), folded.error
+
+
+def _of_maximum(problem: SearchProblem, cost: str) -> _Points:
+    """The frontier of a maximum: the best architecture, then the best of those strictly below its maximum, ..."""
+    found: list[Evaluation] = []
+    best = solve(problem, "auto").evaluation
+    while best is not None:
+        found.append(best)
+        below = _next_below(problem, cost, best.costs[cost])
+        if below is None:
+            break
+        best = solve(problem.with_limits([*problem.limits, below]), "auto").evaluation
+    return _listed(problem, cost, _undominated(found))
+
+
+def _next_below(problem: SearchProblem, cost: str, value: float) -> Limit | None:
+    """The largest limit on a maximum that keeps out what has ``value``; None where there is none."""
+    limits = (Limit(cost, float(number)) for number in levels(problem.costs[cost])[::-1])
+    return next((limit for limit in limits if not limit.holds(value, problem.tolerance(limit))), None)
+
+
+def _undominated(found: list[Evaluation]) -> list[Evaluation]:
+    """Of architectures by falling cost and never rising accuracy, those that no other equals at lower cost."""
+    result: list[Evaluation] = []
+    for item in reversed(found):
+        if not result or item.accuracy > result[-1].accuracy + 1e-9 * max(1.0, abs(item.accuracy)):
+            result.append(item)
+    return result
+
+
+def _listed(problem: SearchProblem, cost: str, items: list[Evaluation]) -> _Points:
+    depths, configs = problem.space.to_indices(item.architecture for item in items)
+    costs = np.array([item.costs[cost] for item in items])
+    return _Points(costs, np.array([item.accuracy for item in items]), depths, configs)
+
+
+def _check_question(problem: SearchProblem, cost: str) -> None:
     if cost not in problem.costs:
         raise ProblemError(f"there is no cost {cost!r} to trace; the tables have {', '.join(problem.costs)}.")
     if not is_separable(problem):
@@ -144,6 +205,10 @@ def _rows(problem: SearchProblem, cost: str) -> list[Row]:
         raise ProblemError(
             f"a lower limit on {cost} has no place on its own frontier; leave it out and read from there."
         )
+
+
+def _rows(problem: SearchProblem, cost: str) -> list[Row]:
+    """The traced cost first (with its own upper limit, if any), then the other limits."""
     rows = limit_rows(problem)
     own = min((row.bound for row in rows if row.cost == cost), default=np.inf)
     return [Row(cost, 1.0, own), *(row for row in rows if row.cost != cost)]

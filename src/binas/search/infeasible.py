@@ -5,19 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from binas.errors import ProblemError
 from binas.search.matrices import tight_form
 from binas.search.objective import BilinearObjective
 from binas.search.problem import Limit, SearchProblem, evaluate
-from binas.search.result import Status
+from binas.search.restrict import levels
+from binas.search.result import SearchResult, Status
 from binas.search.solve import solve
 from binas.space.encoding import Encoding
+from binas.tables.costs import Cost
 from binas.tables.entries import Column
 from binas.tables.units import format_quantity
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Array = NDArray[np.float64]
 
 SECONDS = 5.0  # for each question asked of a solver
 
@@ -126,6 +134,8 @@ class _Reach:
 def _extreme(problem: SearchProblem, cost: str, limits: tuple[Limit, ...], highest: bool) -> _Reach | None:
     """Least (or greatest) value of a cost under some limits; None if none was found that keeps them."""
     table = problem.costs[cost]
+    if table.combine == "max":
+        return _highest_maximum(table) if highest else _least_maximum(problem, cost, limits)
     objective = BilinearObjective.negative_cost(table)
     if highest:
         objective = BilinearObjective(table.fixed, table.values)
@@ -133,6 +143,32 @@ def _extreme(problem: SearchProblem, cost: str, limits: tuple[Limit, ...], highe
     if result.accuracy is None:
         return None
     return _Reach(result.accuracy * (1.0 if highest else -1.0), result.status is Status.OPTIMAL)
+
+
+def _highest_maximum(cost: Cost) -> _Reach:
+    """Without limits every entry is in some architecture (a maximum has no lower limits to ask this under)."""
+    return _Reach(float(levels(cost)[-1]), True)
+
+
+def _least_maximum(problem: SearchProblem, cost: str, limits: tuple[Limit, ...]) -> _Reach | None:
+    """The smallest maximum that some architecture reaches under other limits, by bisection of its possible values."""
+    values = levels(problem.costs[cost])
+    asked = replace(problem, objective=_nothing(problem))
+
+    def within(value: float) -> SearchResult:
+        return solve(replace(asked, limits=(*limits, Limit(cost, value))), "auto", time_limit=SECONDS)
+
+    low, high, found = 0, len(values) - 1, within(float(values[-1]))
+    best, proven = found.evaluation, True
+    while best is not None and low < high:  # nothing is below values[low]; best is at most values[high]
+        middle = (low + high) // 2
+        found = within(float(values[middle]))
+        proven = proven and found.status in (Status.OPTIMAL, Status.INFEASIBLE)
+        if found.evaluation is None:
+            low = middle + 1
+        else:
+            high, best = middle, found.evaluation
+    return None if best is None else _Reach(best.costs[cost], proven)
 
 
 def _possible_alone(
@@ -160,22 +196,26 @@ def _change(limit: Limit, value: float) -> float:
 def _joint(problem: SearchProblem) -> tuple[Relaxation, ...]:
     """The architecture that breaks all limits by the smallest common fraction, and the limits it would need.
 
-    min t  s.t.  sign * cost_k <= sign * limit_k + t * |limit_k|  for every limit k, over architectures.
+    min t  s.t.  sign * cost_k <= sign * limit_k + t * |limit_k|  for every limit k, over architectures; for a
+    maximum the same for each of its entries that the architecture uses, and for its fixed part.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array, hstack, vstack
 
-    form = tight_form(replace(problem, objective=_nothing(problem)))
-    size, weights = len(form.objective), np.array([max(abs(limit.value), 1e-12) for limit in problem.limits])
-    rows = hstack([csr_array(form.rows / weights[:, None]), -np.ones((len(weights), 1))])
+    sums = tuple(limit for limit in problem.limits if limit not in problem.limits_on_maxima)
+    form = tight_form(replace(problem, objective=_nothing(problem), limits=sums))
+    size, weights = len(form.objective), np.array([_weight(limit) for limit in sums])
+    entries, spare, least = _entry_rows(problem)
+    rows = vstack([csr_array(form.rows / weights[:, None]), entries])
     structure = hstack([form.equality, csr_array((len(form.right), 1))])
-    lower = np.concatenate([form.right, np.full(len(weights), -np.inf)])
-    upper = np.concatenate([form.right, form.bounds / weights])
+    lower = np.concatenate([form.right, np.full(rows.shape[0], -np.inf)])
+    upper = np.concatenate([form.right, form.bounds / weights, spare])
+    limited = hstack([rows, csr_array(-np.ones((rows.shape[0], 1)))])
     found = milp(
         np.append(np.zeros(size), 1.0),
         integrality=np.append(np.ones(size), 0),
-        bounds=Bounds(np.zeros(size + 1), np.append(np.ones(size), np.inf)),
-        constraints=LinearConstraint(vstack([structure, rows]), lower, upper),
+        bounds=Bounds(np.append(np.zeros(size), least), np.append(np.ones(size), np.inf)),
+        constraints=LinearConstraint(vstack([structure, limited]), lower, upper),
         options={"mip_rel_gap": 0.0, "time_limit": 2 * SECONDS},
     )
     if found.x is None:
@@ -185,6 +225,30 @@ def _joint(problem: SearchProblem) -> tuple[Relaxation, ...]:
     needed = [(limit, reached.costs[limit.cost]) for limit in reached.broken]
     proven = found.status == 0
     return tuple(Relaxation(limit, value, _change(limit, value), proven) for limit, value in needed)
+
+
+def _weight(limit: Limit) -> float:
+    return max(abs(limit.value), 1e-12)
+
+
+def _entry_rows(problem: SearchProblem) -> tuple[csr_array, Array, float]:
+    """Rows value / weight * x - t <= limit / weight for every entry of a maximum above its limit; the least t."""
+    from scipy.sparse import csr_array
+
+    size = problem.space.alpha_size + problem.space.beta_size
+    columns, values, right, least = [np.zeros(0, dtype=int)], [np.zeros(0)], [np.zeros(0)], 0.0
+    for limit in problem.limits_on_maxima:
+        cost, most, weight = problem.costs[limit.cost], limit.value + problem.tolerance(limit), _weight(limit)
+        flat = cost.values.flat()
+        above = np.flatnonzero(flat > most)
+        columns.append(above)
+        values.append(flat[above] / weight)
+        right.append(np.full(len(above), most / weight))
+        least = max(least, (cost.fixed - most) / weight)
+    column = np.concatenate(columns)
+    shape = (len(column), size)
+    rows = csr_array((np.concatenate(values), (np.arange(len(column)), column)), shape=shape)
+    return rows, np.concatenate(right), least
 
 
 def _nothing(problem: SearchProblem) -> BilinearObjective:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -32,11 +32,22 @@ LARGEST = 1e150  # totals beyond this would overflow on the way
 
 def column_total(space: SearchSpace, column: Column, architecture: Architecture) -> float:
     """sum_s [depth part + config parts] of one architecture, summed exactly rounded."""
-    terms = []
+    return math.fsum(_entries(space, column, architecture))
+
+
+def architecture_cost(space: SearchSpace, cost: Cost, architecture: Architecture) -> float:
+    """fixed + the entries of an architecture's choices, or the largest of these where the cost is a maximum."""
+    if cost.combine == "max":
+        return max(cost.fixed, *_entries(space, cost.values, architecture))
+    return cost.fixed + column_total(space, cost.values, architecture)
+
+
+def _entries(space: SearchSpace, column: Column, architecture: Architecture) -> Iterator[float]:
+    """The number of every decision of an architecture: depths and configs of active blocks."""
     for s, (stage, names) in enumerate(zip(space.stages, architecture.stages, strict=True)):
-        terms.append(column.depths[s][stage.depths.index(len(names))])
-        terms += [column.configs[s][b][space.config_index(s, b, name)] for b, name in enumerate(names)]
-    return math.fsum(terms)
+        yield float(column.depths[s][stage.depths.index(len(names))])
+        for b, name in enumerate(names):
+            yield float(column.configs[s][b][space.config_index(s, b, name)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +185,13 @@ class BatchValues:
     def column(self, column: Column, depths: Indices, configs: Indices) -> Array:
         """Totals of a column for depths (n, S) and configs (n, S, D)."""
         return self._gathered(column.flat(), self.positions(depths, configs))
+
+    def cost(self, cost: Cost, depths: Indices, configs: Indices) -> Array:
+        """One cost with its fixed part, added up or the largest part."""
+        if cost.combine == "sum":
+            return cost.fixed + self.column(cost.values, depths, configs)
+        parts = np.append(cost.values.flat(), -np.inf)[self.positions(depths, configs)]
+        return np.asarray(np.maximum(cost.fixed, parts.max(axis=1)))
 
     def objective(self, objective: Objective, depths: Indices, configs: Indices) -> Array:
         """Objective values; vectorised where the objective allows it."""

@@ -9,9 +9,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from binas.errors import ProblemError, UnitError
-from binas.search.objective import LARGEST, BilinearObjective, Objective, check_objective, column_total
+from binas.search.objective import (
+    LARGEST,
+    BilinearObjective,
+    Objective,
+    architecture_cost,
+    check_objective,
+)
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
+from binas.tables.conditions import check_conditions, parse_conditions
 from binas.tables.contributions import Contributions
 from binas.tables.costs import Cost, CostTable
 from binas.tables.entries import Column
@@ -80,6 +87,8 @@ class SearchProblem:
                 )
             if not math.isfinite(limit.value):
                 raise ProblemError(f"the limit on {limit.cost} is {limit.value}; it must be a finite number.")
+            if limit.lower and self.costs[limit.cost].combine == "max":
+                raise ProblemError(f"{limit.cost} is a maximum over blocks; it takes only upper limits.")
 
     @classmethod
     def build(
@@ -104,6 +113,11 @@ class SearchProblem:
         """The same problem under other limits."""
         return replace(self, limits=tuple(limits))
 
+    @property
+    def limits_on_maxima(self) -> tuple[Limit, ...]:
+        """The limits on costs that are a maximum over blocks (:mod:`binas.search.restrict`)."""
+        return tuple(limit for limit in self.limits if self.costs[limit.cost].combine == "max")
+
     @cached_property
     def scales(self) -> dict[str, float]:
         """Largest possible magnitude of each cost, for tolerances."""
@@ -114,9 +128,8 @@ class SearchProblem:
         return RELATIVE_TOLERANCE * max(abs(limit.value), 0.01 * self.scales[limit.cost])
 
     def cost(self, name: str, architecture: Architecture) -> float:
-        """One cost of an architecture (equation of LAT plus the fixed part)."""
-        cost = self.costs[name]
-        return cost.fixed + column_total(self.space, cost.values, architecture)
+        """One cost of an architecture (equation of LAT plus the fixed part, or the largest of these parts)."""
+        return architecture_cost(self.space, self.costs[name], architecture)
 
     def describe_limits(self) -> str:
         """The limits for people: ``latency <= 45 ms, params <= 5 M``."""
@@ -139,23 +152,32 @@ def _check_cost(cost: Cost, space: SearchSpace) -> None:
 
 def _magnitude(cost: Cost) -> float:
     total = abs(cost.fixed)
+    if cost.combine == "max":
+        return max(total, *(float(abs(values).max(initial=0.0)) for values in cost.values.arrays()))
     for depths, blocks in zip(cost.values.depths, cost.values.configs, strict=True):
         total += float(abs(depths).max()) + sum(float(abs(values).max()) for values in blocks)
     return total
 
 
 def parse_limit(text: str | Limit, costs: Mapping[str, Cost]) -> Limit:
-    """Read ``latency=45ms``, ``latency<=45ms`` or ``latency>=30ms``; the unit is required."""
+    """Read ``latency=45ms``, ``latency<=45ms`` or ``latency>=30ms``; the unit is required.
+
+    ``latency=45ms@batch=1,device=Pixel 9`` refuses a table that is not of these conditions
+    (:mod:`binas.tables.conditions`).
+    """
     if isinstance(text, Limit):
         return text
     match = _LIMIT.fullmatch(text)
     if match is None:
         raise ProblemError(f"cannot read the limit {text[:60]!r}; write COST=QUANTITY, e.g. latency=45ms.")
-    name, sign, quantity = match.groups()
+    name, sign, amount = match.groups()
+    quantity, at, meant_for = amount.partition("@")
     if name not in costs:
         raise ProblemError(
             f"there is no cost {name!r} to limit; the tables have {', '.join(costs) or 'none'}."
         )
+    if at:
+        check_conditions(name, costs[name].provenance, parse_conditions(meant_for))
     try:
         return Limit(name, parse_quantity(quantity, costs[name].unit), lower=sign == ">=")
     except UnitError as error:

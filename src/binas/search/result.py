@@ -10,6 +10,7 @@ from typing import Any
 
 from binas.search.problem import Evaluation, Limit, SearchProblem
 from binas.space.architecture import Architecture
+from binas.tables.conditions import conditions
 
 
 class Status(StrEnum):
@@ -91,12 +92,15 @@ class SearchResult:
 
 
 def costs_json(problem: SearchProblem, evaluation: Evaluation) -> dict[str, Any]:
-    """Each cost with its unit and limits."""
+    """Each cost with its unit and limits, and what it was measured on."""
     upper = {limit.cost: limit.value for limit in _loosest_first(problem) if not limit.lower}
     lower = {limit.cost: limit.value for limit in _loosest_first(problem) if limit.lower}
     result: dict[str, Any] = {}
     for name, value in evaluation.costs.items():
-        result[name] = {"value": value, "unit": problem.costs[name].unit.name, "limit": upper.get(name)}
+        cost = problem.costs[name]
+        result[name] = {"value": value, "unit": cost.unit.name, "limit": upper.get(name)}
+        if conditions(cost.provenance):
+            result[name]["conditions"] = conditions(cost.provenance)
         if name in lower:
             result[name]["lower_limit"] = lower[name]
     return result

@@ -7,7 +7,8 @@ from typing import Any
 
 from binas.errors import ProblemError
 from binas.search.problem import SearchProblem
-from binas.search.result import SearchResult
+from binas.search.restrict import restricted
+from binas.search.result import Answer, SearchResult, Status
 from binas.search.solvers import Options, Solver, make_solver
 from binas.search.verify import verify
 from binas.space.architecture import Architecture
@@ -28,11 +29,16 @@ def solve(
     :class:`Solver`. ``time_limit`` is in seconds. The result is verified independently of the solver.
     """
     chosen = make_solver(solver, **settings) if isinstance(solver, str) else solver
-    chosen.check(problem)
+    smaller = restricted(problem)
+    chosen.check(problem.with_limits(()) if smaller is None else smaller)
     if time_limit is not None and not time_limit >= 0:
         raise ProblemError(f"the time limit is {time_limit} s; it must be zero or more.")
     if warm_start is not None:
         problem.space.check(warm_start)
     start = time.perf_counter()
-    answer = chosen.solve(problem, Options(time_limit, seed, warm_start))
+    if smaller is None:
+        answer = Answer(Status.INFEASIBLE)
+    else:
+        known = warm_start if warm_start in smaller.space else None
+        answer = chosen.solve(smaller, Options(time_limit, seed, known))
     return verify(problem, answer, chosen.name, time.perf_counter() - start)

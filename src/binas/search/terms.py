@@ -70,7 +70,15 @@ class Row:
 
 
 def limit_rows(problem: SearchProblem) -> list[Row]:
-    """The limits of a problem as rows; the tolerance of each limit is inside its bound."""
+    """The limits of a problem as rows; the tolerance of each limit is inside its bound.
+
+    A limit on a maximum is no row: it is taken out by :func:`binas.search.restrict.restricted` before.
+    """
+    if problem.limits_on_maxima:
+        raise ProblemError(
+            f"the limit on {problem.limits_on_maxima[0].cost} is one on a maximum, not a sum: pass the problem through "
+            "binas.search.restricted first, which turns it into a smaller space."
+        )
     return [
         Row(limit.cost, limit.sign, limit.sign * limit.value + problem.tolerance(limit))
         for limit in problem.limits

@@ -4,7 +4,6 @@ from binas.space.architecture import Architecture
 from binas.space.blockstrings import from_block_string, parse_block, parse_network, to_block_string
 from binas.space.codes import BlockCode
 from binas.space.encoding import Encoding
-from binas.space.families import Family, register
 from binas.space.files import (
     builtin_names,
     load_space,
@@ -23,7 +22,6 @@ __all__ = [
     "BlockCode",
     "Config",
     "Encoding",
-    "Family",
     "SearchSpace",
     "Stage",
     "builtin_names",
@@ -34,7 +32,6 @@ __all__ = [
     "mutate",
     "parse_block",
     "parse_network",
-    "register",
     "sample",
     "sample_many",
     "save_space",

@@ -42,5 +42,6 @@ class ElasticBlock(nn.Module, ABC):
 
     def run(self, x: Tensor, groups: Sequence[Group]) -> Tensor:
         """Run rows sorted by rank of config, each group with its own; groups are (config, rows) in order."""
-        parts = [self(x[rows], config) for config, rows in groups]
+        rows = torch.split(x, [own.stop - own.start for _, own in groups])
+        parts = [self(own, config) for (config, _), own in zip(groups, rows, strict=True)]
         return parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -6,7 +6,7 @@ with its weights copied out. A narrower layer is the channel prefix of the wides
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from binas.errors import SpaceError
 from binas.space.families import ConvShape, SqueezeShape
 from binas.supernet.plain import NORM_EPS, NORM_MOMENTUM, ConvNorm, SqueezeExcite, initialise_convolution
+from binas.supernet.rows import as_images, as_rows
 
 SHARED = "shared"
-Layer = Callable[[Tensor], Tensor]
 
 
 class ElasticNorm(nn.Module):
@@ -34,12 +34,12 @@ class ElasticNorm(nn.Module):
         self.register_buffer("running_var", torch.ones(channels))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise with batch statistics.
+        """Normalise with batch statistics in training, else with the running ones.
 
-        One value per channel has no variance; it is normalised with the running statistics instead.
+        One value per channel has no variance; it is normalised with the running statistics too.
         """
         width = x.shape[1]
-        batch_statistics = x.numel() > width
+        batch_statistics = self.training and x.numel() > width
         return F.batch_norm(
             x,
             self.running_mean[:width],
@@ -51,12 +51,6 @@ class ElasticNorm(nn.Module):
             NORM_EPS,
         )
 
-    def affine(self, width: int) -> tuple[Tensor, Tensor]:
-        """Scale and shift that normalise with running statistics: gamma / sqrt(var + eps), beta - mean * scale."""
-        scale = self.weight * torch.rsqrt(self.running_var + NORM_EPS)
-        shift = torch.addcmul(self.bias, self.running_mean, scale, value=-1)
-        return (scale, shift) if width == len(scale) else (scale[:width], shift[:width])
-
     def take(self, order: Tensor) -> None:
         """Put the channels into another order."""
         for tensor in (self.weight, self.bias, self.running_mean, self.running_var):
@@ -67,6 +61,17 @@ class ElasticNorm(nn.Module):
         width = norm.num_features
         for name in ("weight", "bias", "running_mean", "running_var"):
             getattr(norm, name).data.copy_(getattr(self, name).detach()[:width])
+
+
+def affine(norms: Sequence[ElasticNorm]) -> tuple[Tensor, Tensor]:
+    """Scales and shifts that normalise with running statistics, one row per norm, all of one width.
+
+    scale = gamma / sqrt(var + eps), shift = beta - mean * scale.
+    """
+    names = ("weight", "bias", "running_mean", "running_var")
+    weight, bias, mean, variance = (torch.stack([getattr(norm, name) for norm in norms]) for name in names)
+    scale = weight * torch.rsqrt(variance + NORM_EPS)
+    return scale, torch.addcmul(bias, mean, scale, value=-1)
 
 
 class ElasticConv(nn.Module):
@@ -110,24 +115,34 @@ class ElasticConv(nn.Module):
         return narrow if self.depthwise or inputs == whole.shape[1] else narrow[:, :inputs]
 
     def forward(self, x: Tensor, outputs: int, kernel: int = 1, norm: str = SHARED) -> Tensor:
-        """Convolve and normalise with one choice."""
-        return self.chosen(x.shape[1], outputs, kernel, norm)(x)
+        """Convolve and normalise with one choice; without gradients BatchNorm is folded into the weights."""
+        if self.training or torch.is_grad_enabled():
+            normalised: Tensor = self.norms[norm](self.convolve(x, outputs, kernel))
+            return normalised
+        scale, shift = (rows[0, :outputs] for rows in affine([self.norm(norm)]))
+        weight = self.weight(x.shape[1], outputs, kernel)
+        return self._convolve(x, weight * scale.view(-1, 1, 1, 1), shift)
 
-    def chosen(self, inputs: int, outputs: int, kernel: int = 1, norm: str = SHARED) -> Layer:
-        """The layer of one choice as a function, for several groups of rows.
+    def norm(self, name: str) -> ElasticNorm:
+        """One of the private BatchNorms."""
+        found = self.norms[name]
+        assert isinstance(found, ElasticNorm)
+        return found
 
-        In eval BatchNorm is folded into the weights, here and once: one pass over memory less.
-        """
-        weight, batch_norm = self.weight(inputs, outputs, kernel), self.norms[norm]
-        assert isinstance(batch_norm, ElasticNorm)
-        settings = (self.stride, kernel // 2, 1, outputs if self.depthwise else 1)
-        if self.training:
-            return lambda x: batch_norm(F.conv2d(x, weight, None, *settings))
-        scale, shift = batch_norm.affine(outputs)
-        folded = weight * scale.view(-1, 1, 1, 1)
+    def convolve(self, x: Tensor, outputs: int, kernel: int = 1) -> Tensor:
+        """Convolve with one choice, without BatchNorm."""
+        return self._convolve(x, self.weight(x.shape[1], outputs, kernel))
+
+    def _convolve(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        kernel = weight.shape[-1]
         if kernel == 1 and self.stride == 1 and not self.depthwise:
-            return lambda x: _pointwise(x, folded, shift)
-        return lambda x: F.conv2d(x, folded, shift, *settings)
+            return pointwise(x, weight, bias)
+        padding = kernel // 2
+        if self.training and x.shape[-1] < kernel:
+            # The CPU library differentiates filters larger than the image several times slower.
+            margin = -(-(kernel - x.shape[-1]) // 2)
+            x, padding = F.pad(x, (margin, margin, margin, margin)), padding - margin
+        return F.conv2d(x, weight, bias, self.stride, padding, 1, len(weight) if self.depthwise else 1)
 
     def start_from(self, kernel: int = 1, norm: str = SHARED) -> None:
         """Give smaller kernels the centre of ``kernel``, and all other norms the values of ``norm``."""
@@ -166,19 +181,18 @@ class ElasticConv(nn.Module):
         groups = outputs if self.depthwise else 1
         plain = ConvNorm(ConvShape(inputs, outputs, kernel, self.stride, groups, activation))
         plain.conv.weight.data.copy_(self.weight(inputs, outputs, kernel).detach())  # type: ignore[union-attr, operator]
-        self.norms[norm].copy_to(plain.norm)  # type: ignore[operator]
+        self.norm(norm).copy_to(plain.norm)  # type: ignore[arg-type]
         return plain
 
 
-def _pointwise(x: Tensor, weight: Tensor, shift: Tensor) -> Tensor:
+def pointwise(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """A 1x1 convolution as a matrix product on (n * h * w, channels).
 
     Convolution libraries prepare code per input shape, and groups come in ever new sizes; a product needs none.
     """
-    n, channels, height, width = x.shape
-    rows = x.permute(0, 2, 3, 1).reshape(-1, channels)
-    out = torch.addmm(shift, rows, weight.flatten(1).t())
-    return out.view(n, height, width, len(weight)).permute(0, 3, 1, 2)
+    n, _, height, width = x.shape
+    out = F.linear(as_rows(x), weight.flatten(1), bias)
+    return as_images(out, n, height, width)
 
 
 class ElasticSqueezeExcite(nn.Module):

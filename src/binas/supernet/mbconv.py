@@ -8,9 +8,10 @@ per kernel size. What the projection sums does depend on it: it has one BatchNor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +20,11 @@ from binas.space.codes import BlockCode
 from binas.space.families import MOBILENET_V3, SqueezeShape
 from binas.space.families.mbconv import expanded_width
 from binas.supernet.families import ElasticBlock, Group
+from binas.supernet.folded import FoldedMBConv, Run
 from binas.supernet.layers import ElasticConv, ElasticSqueezeExcite
 from binas.supernet.plain import PlainBlock, activation_layer
+
+T = TypeVar("T", int, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,51 +74,55 @@ class ElasticMBConv(ElasticBlock):
 
     def run(self, x: Tensor, groups: Sequence[Group]) -> Tensor:
         """Each group of rows with its own config; expansion and depth-wise filters run once per shared choice."""
-        parts: list[Tensor] = []
-        for (width, act), wide in groupby(groups, lambda g: self._key(g)[:2]):
-            parts += self._one_width(x, list(wide), width, self.activations[act])
+        runs = [(self.choices[config], rows) for config, rows in groups]
+        recording = self.training or torch.is_grad_enabled()
+        if not recording and not torch.is_autocast_enabled(x.device.type):
+            return FoldedMBConv(self, [choice for choice, _ in runs]).run(x, runs)
+        widths = [list(alike) for _, alike in groupby(runs, lambda run: (run[0].width, run[0].activation))]
+        rows = torch.split(x, [sum(map(_count, alike)) for alike in widths])
+        parts = [
+            part for alike, own in zip(widths, rows, strict=True) for part in self._one_width(own, alike)
+        ]
         out = parts[0] if len(parts) == 1 else torch.cat(parts)
         return out + x if self.skip else out
 
-    def _key(self, group: Group) -> tuple[int, str, int]:
-        choice = self.choices[group[0]]
-        return choice.width, choice.activation, choice.kernel
+    def _one_width(self, x: Tensor, runs: Sequence[Run]) -> list[Tensor]:
+        """Outputs of neighbouring runs with the same expansion, one tensor per run."""
+        choices = [choice for choice, _ in runs]
+        act = self.activations[choices[0].activation]
+        expanded = act(self.expand(x, choices[0].width))
+        inner = self._squeezed(self._filtered(expanded, runs, act), choices)
+        return self._projected(inner, choices)
 
-    def _one_width(self, x: Tensor, groups: list[Group], width: int, act: nn.Module) -> list[Tensor]:
-        """Outputs of neighbouring groups with the same expansion."""
-        choices = [self.choices[config] for config, _ in groups]
-        inner = self._squeezed(self._filtered(x, groups, width, act), choices)
-        project = {
-            norm: self.project.chosen(width, self.outputs, norm=norm)
-            for norm in dict.fromkeys(choice.norm for choice in choices)
-        }
-        return [project[choice.norm](rows) for choice, rows in zip(choices, inner, strict=True)]
-
-    def _filtered(self, x: Tensor, groups: list[Group], width: int, act: nn.Module) -> list[Tensor]:
-        """Expansion once for all groups, the depth-wise filter once per kernel; then one tensor per group."""
-        start = groups[0][1].start
+    def _filtered(self, expanded: Tensor, runs: Sequence[Run], act: nn.Module) -> list[Tensor]:
+        """The depth-wise filter once per kernel; then one tensor per run."""
+        kernels = [(kernel, list(alike)) for kernel, alike in groupby(runs, lambda run: run[0].kernel)]
+        rows = torch.split(expanded, [sum(map(_count, alike)) for _, alike in kernels])
         parts: list[Tensor] = []
-        expanded: Tensor = act(self.expand(x[start : groups[-1][1].stop], width))
-        for (_, _, kernel), alike in groupby(groups, self._key):
-            sizes = [rows.stop - rows.start for _, rows in alike]
-            stop = start + sum(sizes)
-            rows = expanded[: stop - start]
-            expanded, start = expanded[stop - start :], stop
-            filtered: Tensor = act(self.depthwise(rows, width, kernel, f"k{kernel}"))
-            parts += torch.split(filtered, sizes)
+        for (kernel, alike), own in zip(kernels, rows, strict=True):
+            filtered = act(self.depthwise(own, own.shape[1], kernel, f"k{kernel}"))
+            parts += torch.split(filtered, [_count(run) for run in alike])
         return parts
 
-    def _squeezed(self, inner: list[Tensor], choices: list[Choice]) -> list[Tensor]:
-        """Squeeze-excite where a choice has it; the two small layers run once for groups of one reduced width."""
-        if self.squeeze is None:
-            return inner
+    def _squeezed(self, inner: Sequence[Tensor], choices: Sequence[Choice]) -> list[Tensor]:
+        """Squeeze-excite where a choice has it; the two small layers run once per reduced width."""
         out = list(inner)
-        for reduced in {choice.reduced for choice in choices} - {0}:
-            where = [i for i, choice in enumerate(choices) if choice.reduced == reduced]
-            pooled = torch.cat([inner[i].mean((2, 3)) for i in where])
-            gates = torch.split(self.squeeze.gates(pooled, reduced), [len(inner[i]) for i in where])
-            for i, gate in zip(where, gates, strict=True):
-                out[i] = inner[i] * gate if torch.is_grad_enabled() else inner[i].mul_(gate)
+        for reduced, where in _places(choice.reduced for choice in choices).items():
+            if self.squeeze is not None and reduced:
+                pooled = torch.cat([inner[i].mean((2, 3)) for i in where])
+                gates = torch.split(self.squeeze.gates(pooled, reduced), [len(inner[i]) for i in where])
+                for i, gate in zip(where, gates, strict=True):
+                    out[i] = inner[i] * gate
+        return out
+
+    def _projected(self, inner: Sequence[Tensor], choices: Sequence[Choice]) -> list[Tensor]:
+        """The projection; each private BatchNorm sees all its rows at once, whatever their kernel."""
+        out = [self.project.convolve(part, self.outputs) for part in inner]
+        for name, where in _places(choice.norm for choice in choices).items():
+            joined = torch.cat([out[i] for i in where]) if len(where) > 1 else out[where[0]]
+            normalised = torch.split(self.project.norms[name](joined), [len(out[i]) for i in where])
+            for i, part in zip(where, normalised, strict=True):
+                out[i] = part
         return out
 
     def start_from(self, config: int) -> None:
@@ -149,6 +157,20 @@ class ElasticMBConv(ElasticBlock):
             layers.append(self.squeeze.static(choice.width, choice.reduced))
         layers.append(self.project.static(choice.width, self.outputs, norm=choice.norm))
         return PlainBlock(nn.Sequential(*layers), nn.Identity() if self.skip else None)
+
+
+def _count(run: Run) -> int:
+    """Rows of a run."""
+    count: int = run[1].stop - run[1].start
+    return count
+
+
+def _places(keys: Iterable[T]) -> dict[T, list[int]]:
+    """Where each key stands."""
+    places: dict[T, list[int]] = {}
+    for i, key in enumerate(keys):
+        places.setdefault(key, []).append(i)
+    return places
 
 
 def elastic_mbconv(codes: Sequence[BlockCode], inputs: int) -> ElasticMBConv:

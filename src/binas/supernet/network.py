@@ -7,12 +7,10 @@ mixed architectures costs about the mean of their multiply-accumulates, not the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from binas.errors import ArchitectureError
@@ -21,12 +19,12 @@ from binas.space.encoding import Encoding
 from binas.space.families import Shape, family_of
 from binas.space.networks import arriving, blocks_arriving, codes_of, network_sizes, stage_codes
 from binas.space.space import SearchSpace, Stage
-from binas.supernet.families import ElasticBlock, Group
-from binas.supernet.paths import Indices, Paths, check_paths, check_relaxed, paths_of
+from binas.supernet.families import ElasticBlock
+from binas.supernet.paths import Paths, PathTables, check_relaxed, paths_of
 from binas.supernet.plain import blocks_in_a_row, initialise
+from binas.supernet.plan import BlockPlan, plan_batch
+from binas.supernet.rows import take
 from binas.supernet.static import head_of
-
-Order = NDArray[np.int64]
 
 
 class Supernet(nn.Module):
@@ -45,6 +43,11 @@ class Supernet(nn.Module):
         self.head = head_of(space, shapes[-1].channels, classes)
         initialise(self)
         self.stages = nn.ModuleList(stages)  # after initialise: elastic layers set their own weights
+        self._tables = PathTables.of(space)
+        self._ranks = [
+            [np.array(self.block(s, b).rank()) for b in range(len(stage.blocks))]
+            for s, stage in enumerate(space.stages)
+        ]
 
     def forward(self, images: Tensor, paths: Paths | Architecture) -> Tensor:
         """Images (n, channels, h, w) to logits (n, classes); row i takes path i, or all one architecture."""
@@ -52,12 +55,11 @@ class Supernet(nn.Module):
         if isinstance(paths, Architecture):
             depths, configs = paths_of(self.space, [paths])
             paths = depths.expand(len(images), -1), configs.expand(len(images), -1, -1)
-        indices = check_paths(self.space, paths, len(images))
-        x, order = self._enter(images), np.arange(len(images))
-        for s in range(len(self.stages)):
-            x, order = self._stage(s, x, order, indices)
-        logits: Tensor = self.head(x)
-        return _take(logits, np.argsort(order))
+        plan = plan_batch(self._ranks, self._tables.check(paths, len(images)))
+        x = self._enter(take(images, plan.first))
+        for blocks, plans in zip(self.stages, plan.stages, strict=True):
+            x = _run_stage(blocks, x, plans)  # type: ignore[arg-type]
+        return take(self.head(x), plan.back)
 
     def relaxed(self, images: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
         """Logits for relaxed decisions: sum over configs weighted by alpha, over depths by beta.
@@ -107,52 +109,24 @@ class Supernet(nn.Module):
                 f"(n, {self.space.channels}, height, width) with at least one image."
             )
 
-    def _stage(self, s: int, x: Tensor, order: Order, indices: Indices) -> tuple[Tensor, Order]:
-        """All blocks of a stage. Row i of ``x`` belongs to image ``order[i]``, before and after.
 
-        Images that have reached their depth are set aside and not computed further.
-        """
-        done: list[tuple[Tensor, Order]] = []
-        depths, configs = indices[0][:, s], indices[1][:, s]
-        for b in range(len(self.space.stages[s].blocks)):
-            block = self.block(s, b)
-            chosen = np.where(depths[order] > b, configs[order, b], -1)
-            rows = np.argsort(np.append(block.rank(), -1)[chosen], kind="stable")
-            x, order, chosen = _take(x, rows), order[rows], chosen[rows]
-            stopped = int((chosen < 0).sum())
-            if stopped:
-                done.append((x[:stopped], order[:stopped]))
-                x, order, chosen = x[stopped:], order[stopped:], chosen[stopped:]
-            if not len(order):
-                break
-            x = block.run(x, list(_groups(chosen)))
-        done = [*done, (x, order)] if len(order) else done
-        if len(done) == 1:
-            return done[0]
-        return torch.cat([rows for rows, _ in done]), np.concatenate([ids for _, ids in done])
+def _run_stage(blocks: Sequence[ElasticBlock], x: Tensor, plans: Sequence[BlockPlan]) -> Tensor:
+    """All blocks of a stage. Images that have reached their depth are set aside and not computed further."""
+    done: list[Tensor] = []
+    for block, plan in zip(blocks, plans, strict=False):  # a stage ends early when all images have
+        x = take(x, plan.rows)
+        if plan.stopped:
+            ended, x = torch.split(x, [plan.stopped, len(x) - plan.stopped])
+            done.append(ended)
+        if plan.groups:
+            x = block.run(x, plan.groups)
+    parts = [part for part in (*done, x) if len(part)]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _elastic_blocks(stage: Stage, entering: Shape) -> Iterator[ElasticBlock]:
     for codes, shape in zip(stage_codes(stage), blocks_arriving(stage, entering), strict=True):
         yield family_of(stage).build_elastic(codes, shape.channels)
-
-
-def _groups(chosen: Order) -> Iterator[Group]:
-    """(config, rows) of each run of equal configs in a sorted array."""
-    edges = [0, *(np.flatnonzero(np.diff(chosen)) + 1).tolist(), len(chosen)]
-    for start, stop in pairwise(edges):
-        yield int(chosen[start]), slice(start, stop)
-
-
-def _take(x: Tensor, rows: Order) -> Tensor:
-    """Rows of ``x`` in the given order, in the same memory layout; no copy where nothing moves."""
-    if (rows == np.arange(len(rows))).all():
-        return x
-    index = torch.from_numpy(rows).to(x.device)
-    if x.ndim != 4:
-        return x.index_select(0, index)
-    # As (n, h, w, c) a row is one stretch of memory; index_select on the usual view would change the layout.
-    return x.permute(0, 2, 3, 1).index_select(0, index).permute(0, 3, 1, 2)
 
 
 def _mix(items: list[Tensor], weights: Tensor) -> Tensor:

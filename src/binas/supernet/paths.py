@@ -7,6 +7,7 @@ a depth are not read. :meth:`SearchSpace.to_indices` gives the same arrays.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -109,41 +110,63 @@ def check_relaxed(space: SearchSpace, alpha: Tensor, beta: Tensor) -> None:
         )
 
 
-def check_paths(space: SearchSpace, paths: Paths, count: int) -> Indices:
-    """Paths as arrays, after checking shapes, types, depths and configs of active blocks."""
-    pair = isinstance(paths, tuple | list) and len(paths) == 2
-    if not pair or not all(_is_whole(part) for part in paths):
-        raise ArchitectureError(
-            "paths must be an Architecture or a pair of integer tensors (depths, configs)."
-        )
-    depths, configs = (part.detach().cpu().numpy().astype(np.int64, copy=False) for part in paths)
-    want = (count, len(space.stages))
-    if depths.shape != want or configs.shape != (*want, space.max_depth):
-        raise ArchitectureError(
-            f"paths have shapes {depths.shape} and {configs.shape}; {count} images in the space {space.name!r} "
-            f"need {want} and {(*want, space.max_depth)}."
-        )
-    for s, stage in enumerate(space.stages):
-        _check_stage(space, s, depths[:, s], configs[:, s])
-        if not np.isin(depths[:, s], stage.depths).all():
+@dataclass(frozen=True)
+class PathTables:
+    """What paths of a space may say: ``allowed[s, depth]`` and the number of configs ``sizes[s, b]``."""
+
+    space: SearchSpace
+    allowed: NDArray[np.bool_]
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, space: SearchSpace) -> PathTables:
+        """Tables of a space, made once for many batches."""
+        allowed = np.zeros((len(space.stages), space.max_depth + 1), dtype=np.bool_)
+        sizes = np.zeros((len(space.stages), space.max_depth), dtype=np.int64)
+        for s, stage in enumerate(space.stages):
+            allowed[s, list(stage.depths)] = True
+            sizes[s, : len(stage.blocks)] = [len(configs) for configs in stage.blocks]
+        return cls(space, allowed, sizes)
+
+    def check(self, paths: Paths, count: int) -> Indices:
+        """Paths as arrays, after checking shapes, types, depths and configs of active blocks."""
+        pair = isinstance(paths, tuple | list) and len(paths) == 2
+        if not pair or not all(_is_whole(part) for part in paths):
+            raise ArchitectureError(
+                "paths must be an Architecture or a pair of integer tensors (depths, configs)."
+            )
+        depths, configs = (part.detach().cpu().numpy().astype(np.int64, copy=False) for part in paths)
+        want = (count, len(self.space.stages))
+        if depths.shape != want or configs.shape != (*want, self.space.max_depth):
+            raise ArchitectureError(
+                f"paths have shapes {depths.shape} and {configs.shape}; {count} images in the space "
+                f"{self.space.name!r} need {want} and {(*want, self.space.max_depth)}."
+            )
+        self._check_depths(depths)
+        self._check_configs(depths, configs)
+        return depths, configs
+
+    def _check_depths(self, depths: NDArray[np.int64]) -> None:
+        inside = (depths >= 0) & (depths < self.allowed.shape[1])
+        known = self.allowed[np.arange(len(self.allowed)), np.where(inside, depths, 0)] & inside
+        if not known.all():
+            stage = self.space.stages[int(np.argmin(known.all(0)))]
             allowed = ", ".join(map(str, stage.depths))
             raise ArchitectureError(
                 f"paths have a depth of stage {stage.name!r} that is not one of {allowed}."
             )
-    return depths, configs
+
+    def _check_configs(self, depths: NDArray[np.int64], configs: NDArray[np.int64]) -> None:
+        active = np.arange(self.sizes.shape[1]) < depths[:, :, None]
+        wrong = active & ((configs < 0) | (configs >= self.sizes))
+        if wrong.any():
+            s, b = np.argwhere(wrong.any(0))[0]
+            raise ArchitectureError(
+                f"paths have a config index of block {b + 1} of stage {self.space.stages[s].name!r} that is not "
+                f"within 0 to {self.sizes[s, b] - 1}."
+            )
 
 
 def _is_whole(part: object) -> bool:
     kinds = (torch.bool, torch.uint8)
     return isinstance(part, Tensor) and not part.is_floating_point() and part.dtype not in kinds
-
-
-def _check_stage(space: SearchSpace, s: int, depths: NDArray[np.int64], configs: NDArray[np.int64]) -> None:
-    stage = space.stages[s]
-    for b, choices in enumerate(stage.blocks):
-        used = configs[depths > b, b]
-        if used.size and not (used.min() >= 0 and used.max() < len(choices)):
-            raise ArchitectureError(
-                f"paths have a config index of block {b + 1} of stage {stage.name!r} that is not within 0 to "
-                f"{len(choices) - 1}."
-            )

@@ -3,7 +3,8 @@
 cost = fixed + sum_s e^s_{d^s} + sum_s sum_{b <= d^s} t^s_{b, c_b}
 
 Latency, MACs, parameters, memory and energy are all costs of this form. The per-depth part e is
-optional (zero); it keeps an overhead per block exactly bilinear.
+optional (zero); it keeps an overhead per block exactly bilinear. A cost that is combined by ``max``, such as
+peak activation memory, is the largest of the same parts instead of their sum.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ from binas.tables.reading import is_csv, other_space, read_table, validate
 from binas.tables.units import Unit, parse_unit
 
 FORMAT = "binas/costs"
-CostName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,60}$")]
+Combine = Literal["sum", "max"]
+NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,60}$"
+CostName = Annotated[str, StringConstraints(pattern=NAME)]
 
 
 class CostEntry(BaseModel):
@@ -47,6 +50,9 @@ class CostEntry(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     unit: str = Field(description="ms, MACs, params, MiB, mJ, ... or 1 for a plain number")
+    combine: Combine = Field(
+        default="sum", description="how the parts of an architecture make its cost: added up, or the largest"
+    )
     fixed: Number = Field(description="Cost of what is not searched: stem, head, pooling, classifier")
     depths: DepthEntries = Field(default={}, description="optional: stage -> depth -> additional cost")
     configs: ConfigEntries = Field(description="stage -> one object per block: config -> cost")
@@ -65,7 +71,11 @@ class CostsFile(BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """One cost of a space: fixed part, per depth, per config, in ``unit``."""
+    """One cost of a space: fixed part, per depth, per config, in ``unit``.
+
+    The cost of an architecture is the sum of the fixed part and the entries of its choices, or with ``combine``
+    "max" the largest of them.
+    """
 
     name: str
     unit: Unit
@@ -74,6 +84,7 @@ class Cost:
     fixed_stderr: float = math.nan
     stderr: Column | None = None
     provenance: Provenance = field(default_factory=Provenance)
+    combine: Combine = "sum"
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +113,10 @@ class CostTable:
 
 
 def _cost_data(space: SearchSpace, cost: Cost) -> dict[str, Any]:
-    data: dict[str, Any] = {"unit": cost.unit.name, "fixed": number_data(cost.fixed, cost.fixed_stderr)}
+    data: dict[str, Any] = {"unit": cost.unit.name}
+    if cost.combine != "sum":
+        data["combine"] = cost.combine
+    data["fixed"] = number_data(cost.fixed, cost.fixed_stderr)
     known = () if cost.stderr is None else cost.stderr.depths
     if any(row.any() for row in cost.values.depths) or any((~np.isnan(row)).any() for row in known):
         data["depths"] = depth_data(space, cost.values, cost.stderr)
@@ -133,7 +147,7 @@ def _read_cost(name: str, entry: CostEntry, space: SearchSpace, problems: list[s
     stderr = known_column(depths, configs, "stderr")
     fixed_stderr = math.nan if fixed.stderr is None else fixed.stderr
     values = column(depths, configs, "value")
-    return Cost(name, unit, fixed.value, values, fixed_stderr, stderr, entry.provenance)
+    return Cost(name, unit, fixed.value, values, fixed_stderr, stderr, entry.provenance, entry.combine)
 
 
 def _read_unit(name: str, text: str, problems: list[str]) -> Unit:

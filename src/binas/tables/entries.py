@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from binas.space.space import Config, SearchSpace
+from binas.tables.verification import Calibration, Verification
 
 Array = NDArray[np.float64]
 
@@ -51,14 +52,21 @@ class Provenance(BaseModel):
     threads: int | None = None
     batch: int | None = None
     dtype: str | None = None
+    backend: str | None = None
+    processor: str | None = None
+    memory_format: str | None = None
+    onednn: bool | None = None
+    statistic: str | None = None
     repeats: int | None = None
     dispersion: float | None = None
     date: str | None = None
     tool: str | None = None
+    calibration: Calibration | None = None
+    verification: Verification | None = None
 
     def to_data(self) -> dict[str, Any]:
         """Only what is known, and every further key as it was given."""
-        return {**self.model_dump(exclude_none=True), **(self.__pydantic_extra__ or {})}
+        return {**self.model_dump(mode="json", exclude_none=True), **(self.__pydantic_extra__ or {})}
 
 
 class SpaceReference(BaseModel):

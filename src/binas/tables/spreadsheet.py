@@ -2,7 +2,7 @@
 
 Columns: ``name, unit, part, stage, block, choice, value, stderr, count``. ``part`` is ``base`` or
 ``fixed`` (no stage), ``depth`` (choice is the depth) or ``config`` (block from 1, choice is the config).
-Rows that start with ``#`` carry the space and the provenance as JSON.
+Rows that start with ``#`` carry the space, the provenance, and which costs are combined by ``max``, as JSON.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from binas.tables.costs import FORMAT as COSTS
 from binas.tables.costs import CostTable
 
 HEADER = ["name", "unit", "part", "stage", "block", "choice", "value", "stderr", "count"]
+COMMENTS = ("space", "provenance", "combine")
 MAX_BLOCKS = 1000
 
 
@@ -42,7 +43,9 @@ def costs_to_csv(table: CostTable) -> str:
         rows.append([name, cost["unit"], "fixed", "", "", "", *_cells(cost["fixed"])])
         rows += _rows(name, cost["unit"], cost)
     provenance = {name: cost["provenance"] for name, cost in data["costs"].items()}
-    return _text({"format": COSTS, "space": data["space"], "provenance": provenance}, rows)
+    combine = {name: cost["combine"] for name, cost in data["costs"].items() if "combine" in cost}
+    head = {"format": COSTS, "space": data["space"], "provenance": provenance}
+    return _text({**head, "combine": combine} if combine else head, rows)
 
 
 def _rows(name: str, unit: str, data: dict[str, Any]) -> Iterator[list[str]]:
@@ -90,22 +93,25 @@ def contributions_data_from_csv(text: str, where: str) -> dict[str, Any]:
 def costs_data_from_csv(text: str, where: str) -> dict[str, Any]:
     """CSV text as the data of a cost file."""
     head, parts = _parse(text, where)
-    provenance = head.pop("provenance", {})
-    if not isinstance(provenance, dict):
-        raise TableError(f"{where}: the row '# provenance:' must hold an object with one entry per cost.")
+    extra = {key: head.pop(key, {}) for key in ("provenance", "combine")}
+    for key, entries in extra.items():
+        if not isinstance(entries, dict):
+            raise TableError(f"{where}: the row '# {key}:' must hold an object with one entry per cost.")
+    unknown = [name for name in extra["combine"] if name not in parts]
+    if unknown:  # a misspelt name would turn a maximum into a sum
+        raise TableError(f"{where}: the row '# combine:' names {unknown[0][:40]!r}, which has no rows.")
     lacking = [name for name, body in parts.items() if "fixed" not in body]
     if lacking:
         raise TableError(
             f"{where} has no row with part 'fixed' for {', '.join(lacking)}; write 0 if there is none."
         )
     for name, body in parts.items():
-        if name in provenance:
-            body["provenance"] = provenance[name]
+        body |= {key: entries[name] for key, entries in extra.items() if name in entries}
     return {"format": COSTS, "version": 1, **head, "costs": parts}
 
 
 def _parse(text: str, where: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """What the ``#`` rows say (space, provenance), and the numbers by the name of their quantity."""
+    """What the ``#`` rows say (``COMMENTS``), and the numbers by the name of their quantity."""
     head: dict[str, Any] = {}
     parts: dict[str, dict[str, Any]] = {}
     problems: list[str] = []
@@ -136,9 +142,9 @@ def _lines(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _comment(cells: list[str], place: str) -> dict[str, Any]:
-    """The JSON of a ``# space:`` or ``# provenance:`` row, in one cell or written by hand without quotes."""
+    """The JSON of a ``#`` row that carries some (``COMMENTS``), in one cell or written by hand without quotes."""
     key, _, value = ",".join(cells).rstrip(", ").removeprefix("#").partition(":")
-    return {key.strip(): parse_json(value, place)} if key.strip() in ("space", "provenance") else {}
+    return {key.strip(): parse_json(value, place)} if key.strip() in COMMENTS else {}
 
 
 def _header(cells: list[str], where: str) -> list[str]:

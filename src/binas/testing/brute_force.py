@@ -20,9 +20,7 @@ def all_values(
     architectures = enumerate_all(problem.space, limit)
     depths, configs = problem.space.to_indices(architectures)
     batch = BatchValues(problem.space)
-    costs = {
-        name: cost.fixed + batch.column(cost.values, depths, configs) for name, cost in problem.costs.items()
-    }
+    costs = {name: batch.cost(cost, depths, configs) for name, cost in problem.costs.items()}
     return architectures, batch.objective(problem.objective, depths, configs), costs
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -107,6 +107,14 @@ def _non_monotone(space: SearchSpace) -> SearchProblem:
     )
 
 
+def _peak(space: SearchSpace, seed: int, *limits: Limit) -> SearchProblem:
+    """A problem with a cost that is the largest of its parts: peak memory."""
+    problem = _random(space, seed, [])
+    values = random_column(space, np.random.default_rng(1000 + seed), 0.0, 10.0)
+    memory = replace(make_cost(space, "memory", values, 2.0, "kB"), combine="max")
+    return SearchProblem(space, problem.objective, {**problem.costs, "memory": memory}, limits)
+
+
 def bilinear_cases() -> list[Case]:
     """Cases with a bilinear objective."""
     plain, vanishing, one = (
@@ -137,6 +145,10 @@ def bilinear_cases() -> list[Case]:
             "infeasible only together",
             _random(plain, 11, [Limit("latency", 6.0), Limit("params", 20.0, lower=True)]),
         ),
+        Case("limit on a maximum", _peak(plain, 12, Limit("memory", 7.0))),
+        Case("limits on a maximum and a sum", _peak(plain, 13, Limit("latency", 9.0), Limit("memory", 8.0))),
+        Case("a maximum that ends depths", _peak(vanishing, 14, Limit("memory", 4.0))),
+        Case("a maximum that nothing keeps", _peak(plain, 15, Limit("memory", 1.0))),
         *[
             Case(f"random {seed}", _random(plain, 100 + seed, [Limit("latency", 5.0 + seed)]))
             for seed in range(8)

@@ -41,7 +41,7 @@ def save_checkpoint(
     folder: Path, name: str, tensors: Mapping[str, Tensor], values: Mapping[str, Any]
 ) -> None:
     """Write a checkpoint under ``name``, replacing the one there at the very end."""
-    data = save({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()})
+    data = _packed(tensors)
     digest = hashlib.sha256(data).hexdigest()
     file = f"{name}-{digest[:12]}.safetensors"
     write_bytes(folder / file, data)
@@ -50,6 +50,11 @@ def save_checkpoint(
     for old in folder.glob(f"{name}-????????????.safetensors"):
         if old.name != file:
             old.unlink(missing_ok=True)
+
+
+def _packed(tensors: Mapping[str, Tensor]) -> bytes:
+    data: bytes = save({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()})
+    return data
 
 
 def has_checkpoint(folder: Path, name: str) -> bool:
@@ -64,10 +69,9 @@ def remove_checkpoint(folder: Path, name: str) -> None:
         file.unlink(missing_ok=True)
 
 
-def weights_digest(folder: Path, name: str = "weights") -> str:
-    """Short SHA-256 of the tensors of a checkpoint: what later steps depend on."""
-    header = read_json(folder / f"{name}.json")
-    return str(header.get("sha256"))[:16] if isinstance(header, dict) else ""
+def weights_digest(network: torch.nn.Module) -> str:
+    """Short SHA-256 of a network's weights and statistics: what later steps depend on."""
+    return hashlib.sha256(_packed(network.state_dict())).hexdigest()[:16]
 
 
 def load_checkpoint(folder: Path, name: str) -> Checkpoint:

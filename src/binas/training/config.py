@@ -57,7 +57,7 @@ class MultiPath(Phase):
         None, gt=0, description="distinct configs per block and step; none = all, the paper's sampling"
     )
     distillation: Distillation = Field(description="from the heaviest network")
-    recalibration: int = Field(gt=0, description="images that re-estimate BatchNorm at the end")
+    recalibration: int = Field(gt=1, description="images that re-estimate BatchNorm at the end")
 
 
 class FineTuning(Phase):
@@ -67,7 +67,7 @@ class FineTuning(Phase):
     from_scratch: bool = Field(
         False, description="fresh weights instead of those of the supernet, to compare"
     )
-    recalibration: int = Field(gt=0, description="images that re-estimate BatchNorm before the first step")
+    recalibration: int = Field(gt=1, description="images that re-estimate BatchNorm before the first step")
 
 
 class TrainingConfig(Settings):
@@ -107,12 +107,13 @@ def _merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]
 
 
 _SMALL: dict[str, Any] = {
-    "batch_size": 128,
+    "batch_size": 64,
     "optimizer": "adamw",
-    "learning_rate": 4e-3,
+    "learning_rate": 8e-3,
     "weight_decay": 0.02,
     "label_smoothing": 0.0,
     "warmup": 0.5,
+    "augment": {"flip": True},
 }
 # Paper, appendix "Reproducibility": SGD 0.1, cosine, Nesterov 0.9, weight decay 1e-4, label smoothing 0.1, cutout
 # and AutoAugment (our default for large images), mixed precision, EMA. Appendix "Overview": 250 + 100 epochs with a
@@ -124,10 +125,11 @@ _PAPER: dict[str, Any] = {
 }
 RECIPES: dict[str, dict[str, Any]] = {
     "small": {
-        "heaviest": {**_SMALL, "epochs": 3},
+        "heaviest": {**_SMALL, "epochs": 2},
         "supernet": {
             **_SMALL,
             "epochs": 6,
+            "learning_rate": 4e-3,
             "groups": 2,
             "distillation": {"share": 0.5},
             "recalibration": 2048,

@@ -19,7 +19,7 @@ from binas.supernet.paths import sample_paths
 from binas.training.calibration import recalibrate, recalibrate_supernet
 from binas.training.randomness import generator
 
-EVAL_BATCH = 1024
+EVAL_PIXELS = 1024 * 64 * 64  # of a batch: 1024 small images, 83 of 224 x 224
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,10 @@ class Accuracy:
         return 100 * math.sqrt(share * (1 - share) / self.images)
 
 
-def normalised(
-    data: ImageData, images: Images, device: torch.device, size: int = EVAL_BATCH
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches (normalised images, labels) in order."""
-    for batch in images.batches(size):
+def normalised(data: ImageData, images: Images, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
+    """Batches (normalised images, labels) in order, of a size that suits the images'."""
+    height, width = images.size
+    for batch in images.batches(min(1024, max(1, EVAL_PIXELS // (height * width)))):
         yield normalise(batch.images.to(device), data.mean, data.std), batch.labels.to(device)
 
 
@@ -88,11 +87,18 @@ def evaluate_architecture(
 def calibration_batches(
     data: ImageData, count: int, device: torch.device, seed: int = 0, size: int = 256
 ) -> Iterator[Tensor]:
-    """About ``count`` normalised training images (at least one batch), in an order that depends on the seed."""
-    for number, batch in enumerate(data.train.batches(min(size, count), seed=seed)):
-        if number * min(size, count) >= count:
+    """``count`` normalised training images (all, if there are fewer), in an order that depends on the seed.
+
+    A last batch of a single image is left out: it may have no variance.
+    """
+    left = min(count, len(data.train))
+    for batch in data.train.batches(min(size, left), seed=seed):
+        images = batch.images[:left]
+        if len(images) > 1:
+            yield normalise(images.to(device), data.mean, data.std)
+        left -= len(images)
+        if not left:
             return
-        yield normalise(batch.images.to(device), data.mean, data.std)
 
 
 def calibrate_multipath(supernet: Supernet, data: ImageData, count: int, seed: int = 0) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor, nn
 
 from binas.data.augment import Augmentation
@@ -92,7 +93,7 @@ def fit(job: Job) -> nn.Module:
     return _Training(job).run()
 
 
-def learning_rate(phase: Phase, step: int, steps: int, steps_per_epoch: float) -> float:
+def learning_rate(phase: Phase, step: int, steps: int, steps_per_epoch: int) -> float:
     """Linear from 0 during the warm-up, then peak * (1 + cos(pi * t)) / 2 for t from 0 to 1."""
     warm = round(phase.warmup * steps_per_epoch)
     if step < warm:
@@ -108,8 +109,7 @@ class _Training:
         self.batches = len(job.data.train) // phase.batch_size
         if not self.batches:
             raise TrainingError(
-                f"{job.name}: a batch of {phase.batch_size} images needs more than the {len(job.data.train)} training "
-                f"images there are. Set training.{job.name}.batch_size to at most that."
+                f"{job.name}: a batch is larger than the {len(job.data.train)} training images."
             )
         self.augment = Augmentation.of(job.data, phase.augment)
         self.network = job.network.to(job.accelerator.device)
@@ -127,16 +127,21 @@ class _Training:
         """All epochs that are left."""
         job = self.job
         job.reporter.start(job.name, job.phase.epochs * self.batches, self._position())
-        while self.epoch < job.phase.epochs:
-            self.network.train()
-            for step in self._steps():
-                self._one_batch(step)
-            self._finish_epoch()
-        job.reporter.finish()
+        try:
+            while self.epoch < job.phase.epochs:
+                self._one_epoch()
+        finally:
+            job.reporter.finish()
         network = self._result()
         if job.select:
             load_weights(network, load_checkpoint(job.folder, BEST).tensors, str(job.folder))
         return network
+
+    def _one_epoch(self) -> None:
+        self.network.train()
+        for step in self._steps():
+            self._one_batch(step)
+        self._finish_epoch()
 
     def _result(self) -> nn.Module:
         return self.average.module if self.average else self.network
@@ -168,7 +173,8 @@ class _Training:
     def _one_batch(self, step: Step) -> None:
         """Forward, backward and, once enough batches are added up, a step of the optimizer."""
         job, phase = self.job, self.job.phase
-        last = (self._position() + 1) % phase.accumulate == 0
+        done = self.batch + 1
+        last = done % phase.accumulate == 0 or done == self.batches  # nothing is left over for another epoch
         self._set_rate()
         with job.accelerator.autocast():
             loss = job.loss_of(self.model, step)
@@ -178,7 +184,8 @@ class _Training:
                 f"{job.name}: the loss became {value} in epoch {step.epoch + 1}, batch {step.batch + 1}. Lower "
                 f"training.{job.name}.learning_rate or set training.{job.name}.clip; the last checkpoint is kept."
             )
-        job.accelerator.backward(loss / phase.accumulate)
+        first = self.batch // phase.accumulate * phase.accumulate
+        job.accelerator.backward(loss / min(phase.accumulate, self.batches - first))
         if last:
             if phase.clip is not None:
                 job.accelerator.clip_grad_norm_(self.model.parameters(), phase.clip)
@@ -194,8 +201,9 @@ class _Training:
     def _set_rate(self) -> None:
         """The learning rate of the optimizer step this batch belongs to."""
         phase = self.job.phase
-        step, steps = (n // phase.accumulate for n in (self._position(), phase.epochs * self.batches))
-        rate = learning_rate(phase, step, steps, self.batches / phase.accumulate)
+        per_epoch = -(-self.batches // phase.accumulate)
+        step = self.epoch * per_epoch + self.batch // phase.accumulate
+        rate = learning_rate(phase, step, phase.epochs * per_epoch, per_epoch)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
 
@@ -227,15 +235,15 @@ class _Training:
             tensors |= {f"average.{name}": value for name, value in self.average.state().items()}
         tensors["generator"] = torch.get_rng_state()
         scaler = job.accelerator.scaler
-        values = {
-            "identity": job.identity,
-            "epoch": self.epoch,
-            "batch": self.batch,
-            "loss": self.loss,
-            "best": self.best if job.select and self.epoch else None,
-            "average_steps": self.average.steps if self.average else 0,
-            "scaler": scaler.state_dict() if scaler is not None else None,
-        }
+        place = Place(
+            epoch=self.epoch,
+            batch=self.batch,
+            loss=self.loss,
+            best=self.best if job.select and self.epoch else None,
+            average_steps=self.average.steps if self.average else 0,
+            scaler=scaler.state_dict() if scaler is not None else None,
+        )
+        values = {"identity": job.identity, "place": place.model_dump(mode="json")}
         save_checkpoint(job.folder, PROGRESS, tensors, values)
 
     def _restore(self, found: Checkpoint) -> None:
@@ -249,14 +257,44 @@ class _Training:
         self.optimizer.load_state_dict(
             {"state": state, "param_groups": self.optimizer.state_dict()["param_groups"]}
         )
+        place = read_place(found, job.folder, job.phase.epochs, self.batches)
         if self.average:
-            self.average.load(parts.get("average", {}), int(found.values["average_steps"]))
-        if found.values["scaler"] is not None and job.accelerator.scaler is not None:
-            job.accelerator.scaler.load_state_dict(found.values["scaler"])
+            self.average.load(parts.get("average", {}), place.average_steps)
+        if place.scaler is not None and job.accelerator.scaler is not None:
+            job.accelerator.scaler.load_state_dict(place.scaler)
         torch.set_rng_state(found.tensors["generator"])
-        self.epoch, self.batch = int(found.values["epoch"]), int(found.values["batch"])
-        self.loss = float(found.values["loss"])
-        self.best = -math.inf if found.values["best"] is None else float(found.values["best"])
+        self.epoch, self.batch, self.loss = place.epoch, place.batch, place.loss
+        self.best = -math.inf if place.best is None else place.best
+
+
+class Place(BaseModel):
+    """Where a checkpoint was taken: finished epochs and batches, the loss summed over this epoch's batches."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+
+    epoch: int = Field(ge=0)
+    batch: int = Field(ge=0)
+    loss: float
+    best: float | None
+    average_steps: int = Field(ge=0)
+    scaler: dict[str, float | int] | None
+
+
+def read_place(found: Checkpoint, folder: Path, epochs: int, batches: int) -> Place:
+    """The place a checkpoint says it was taken at, if a training of this length can have been there."""
+    try:
+        place = Place.model_validate(found.values.get("place"))
+    except ValidationError as error:
+        raise CheckpointError(
+            f"{folder / PROGRESS}.json does not say where training stood ({error.errors()[0]['msg']}). It was changed; "
+            "delete it and the tensor file beside it to train this phase anew."
+        ) from error
+    if place.epoch > epochs or place.batch >= batches:
+        raise CheckpointError(
+            f"{folder / PROGRESS}.json stands at epoch {place.epoch}, batch {place.batch}, which this training of "
+            f"{epochs} epochs of {batches} batches does not reach. It was changed; delete it to train this phase anew."
+        )
+    return place
 
 
 def make_optimizer(network: nn.Module, phase: Phase) -> torch.optim.Optimizer:

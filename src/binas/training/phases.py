@@ -111,7 +111,7 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
         loss_of,
         lambda network: supernet_metrics(network, bench.data),
         phase,
-        {"space": space.fingerprint, "heaviest": weights_digest(bench.folder / "heaviest")},
+        {"space": space.fingerprint, "heaviest": weights_digest(heaviest)},
     )
     return _finished(
         job,
@@ -148,7 +148,12 @@ def fine_tune(
         loss_of,
         measure,
         phase,
-        {"space": space.fingerprint, "architecture": str(architecture)},
+        {
+            "space": space.fingerprint,
+            "architecture": str(architecture),
+            "supernet": weights_digest(supernet),
+            "heaviest": weights_digest(heaviest),
+        },
         select="accuracy",
     )
     return _finished(job, network)

@@ -93,7 +93,8 @@ class RunReporter(Reporter):
         if self.bar is not None:
             self.bar.stop()
         self.bar = None
-        self.board.close()
+        if self.board is not None:
+            self.board.close()
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
@@ -107,7 +108,7 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
             line = json.loads(text)
         except json.JSONDecodeError as error:
             raise FileError(f"{path}, line {number} is not JSON ({error.msg}); delete the line.") from error
-        if not isinstance(line, dict) or not {"phase", "step"} <= line.keys():
+        if not isinstance(line, dict) or "phase" not in line or type(line.get("step")) is not int:
             raise FileError(f"{path}, line {number} has no phase and step; delete the line.")
         lines.append(line)
     return lines

@@ -1,0 +1,137 @@
+"""The paper's estimator from contributions (section 3.3), with an optional link and standard errors.
+
+g(ACC) = r + q_beta' beta + alpha' Q beta = g(base) + sum over an architecture's choices j of delta_j,
+delta_j = g(base + Delta_j) - g(base)
+
+With the identity link delta_j = Delta_j and this is the equation of ACC. With another link a contribution stays
+what it is in the table, the points that choice j alone adds to the average network, but several add up on the
+scale of the link.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from binas.errors import EstimatorError
+from binas.estimators.encoded import column_of, decision_names, one_hot_rows
+from binas.estimators.links import Link, LinkName, get_link
+from binas.space.architecture import Architecture
+from binas.space.space import SearchSpace
+from binas.tables.contributions import Contributions
+from binas.tables.entries import Column, Provenance
+
+Array = NDArray[np.float64]
+
+
+class BilinearEstimator:
+    """Accuracy of architectures from contributions.
+
+    ``covariance`` of (base, contributions in the order of ``Column.flat``), in squared points, replaces the table's
+    standard errors, which are taken as independent.
+    """
+
+    def __init__(
+        self, contributions: Contributions, link: LinkName = "identity", covariance: Array | None = None
+    ) -> None:
+        self.contributions = contributions
+        self.link = get_link(link)
+        self.covariance = covariance
+        self._check()
+
+    @property
+    def space(self) -> SearchSpace:
+        """The space of the contributions."""
+        return self.contributions.space
+
+    @cached_property
+    def base(self) -> float:
+        """r on the scale of the link."""
+        return float(self.link.forward(self.contributions.base))
+
+    @cached_property
+    def values(self) -> Column:
+        """delta on the scale of the link, per depth (q_beta) and per config (the entries of Q)."""
+        return column_of(self.space, self.link.forward(self._reached) - self.base)
+
+    def predict(self, architectures: Iterable[Architecture]) -> Array:
+        """Accuracies in percent, (n,)."""
+        return self._predict_rows(one_hot_rows(self.space, architectures))
+
+    def standard_error(self, architectures: Iterable[Architecture]) -> Array:
+        """Standard errors of the predicted accuracies in points, (n,), to first order; NaN where not known."""
+        return self._errors(self._gradient(one_hot_rows(self.space, architectures)))
+
+    def compare(self, first: Architecture, second: Architecture) -> tuple[float, float]:
+        """Predicted accuracy of ``first`` minus that of ``second`` in points, and its standard error.
+
+        What both have in common cancels, so the error is that of the choices in which they differ.
+        """
+        rows = one_hot_rows(self.space, [first, second])
+        accuracy, gradient = self._predict_rows(rows), self._gradient(rows)
+        return float(accuracy[0] - accuracy[1]), float(self._errors(gradient[:1] - gradient[1:])[0])
+
+    @cached_property
+    def _reached(self) -> Array:
+        """base + Delta_j for every choice j: the accuracy it takes the average network to, in percent."""
+        return self.contributions.base + self.contributions.values.flat()
+
+    def _predict_rows(self, rows: Array) -> Array:
+        return self.link.inverse(self.base + rows @ self.values.flat())
+
+    def _gradient(self, rows: Array) -> Array:
+        """d accuracy / d (base, Delta), (n, 1 + choices): (1, z) for the identity link."""
+        slopes, start = self.link.slope(self._reached), self.link.slope(self.contributions.base)
+        of_base = start + rows @ (slopes - start)
+        total = np.column_stack([of_base, rows * slopes])
+        return np.asarray(total / self.link.slope(self._predict_rows(rows))[:, None])
+
+    def _errors(self, gradient: Array) -> Array:
+        """sqrt(gradient' covariance gradient) of every row."""
+        if self.covariance is not None:
+            return np.asarray(np.sqrt(np.einsum("ij,jk,ik->i", gradient, self.covariance, gradient)))
+        known, base = self.contributions.stderr, self.contributions.base_stderr
+        if known is None:
+            return np.full(len(gradient), math.nan)
+        errors = np.append(0.0 if math.isnan(base) else base, known.flat())
+        # an error that is not known (NaN) counts only where it matters
+        return np.asarray(np.sqrt(np.where(gradient == 0.0, 0.0, (gradient * errors) ** 2).sum(axis=1)))
+
+    def _check(self) -> None:
+        size = 1 + self.space.alpha_size + self.space.beta_size
+        if self.covariance is not None and np.shape(self.covariance) != (size, size):
+            raise EstimatorError(
+                f"the covariance has shape {np.shape(self.covariance)}; base and contributions of the space "
+                f"{self.space.name!r} need {(size, size)}."
+            )
+        if not self.link.bounded:
+            return
+        reached = np.append(self.contributions.base, self._reached)
+        outside = np.flatnonzero((reached <= 0.0) | (reached >= 100.0))
+        if len(outside):
+            name = ["the base accuracy", *decision_names(self.space)][outside[0]]
+            raise EstimatorError(
+                f"{name} stands at {reached[outside[0]]:.4g} %; the link {self.link.name} needs accuracies "
+                "between 0 and 100 %. Use the identity link for these contributions."
+            )
+
+
+def contributions_on_link(
+    space: SearchSpace,
+    base: float,
+    values: Array,
+    link: Link,
+    provenance: Provenance,
+    count: Column | None = None,
+) -> Contributions:
+    """Contributions in points that :class:`BilinearEstimator` with the same link reads as ``base`` and ``values``.
+
+    ``values`` are in the order of ``Column.flat``, on the scale of the link.
+    """
+    percent = float(link.inverse(base))
+    points = column_of(space, link.inverse(base + values) - percent)
+    return Contributions(space, percent, points, count=count, provenance=provenance)

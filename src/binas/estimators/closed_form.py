@@ -1,0 +1,243 @@
+"""Predictors learned in closed form from measured architectures (section 4.2, appendix on the closed form).
+
+g(accuracy) = b + a' z + z' Q z,    z = (alpha * active, beta), g the link
+
+differ only in which entries of Q are free:
+
+* :class:`AdditivePredictor`: none. The form of the paper's estimator, learned; gives contributions.
+* :class:`BilinearPredictor`: alpha times beta, any stage with any stage.
+* :class:`QuadraticPredictor`: all.
+* :class:`binas.estimators.within_stage.WithinStageEstimator`: all pairs inside a stage.
+
+``solver="svd"`` is the paper's Algorithm 2: features and accuracies are centred, k principal components kept, least
+squares on those; k is the number with the least squared error on held-out samples. ``solver="ridge"`` minimises
+
+    sum_i (g(y_i) - b - a'z_i - z_i' Q z_i)^2 + ridge (||a||^2 + ||Q||^2 / weight)
+
+with ridge and the weight of products chosen by exact leave-one-out. Both work on the n x n Gram matrix of the n
+samples (:mod:`binas.estimators.gram`); nothing of size N^2 x N^2 is ever built.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from binas.errors import EstimatorError
+from binas.estimators import gram
+from binas.estimators.bilinear import contributions_on_link
+from binas.estimators.encoded import column_of, one_hot_rows
+from binas.estimators.gram import Groups
+from binas.estimators.links import LinkName, get_link
+from binas.estimators.parts import separated
+from binas.files import dump_json, write_text
+from binas.space.architecture import Architecture
+from binas.space.space import SearchSpace
+from binas.tables.contributions import Contributions
+from binas.tables.entries import Provenance, reference, today
+from binas.tables.samples import Samples
+from binas.version import __version__
+
+Array = NDArray[np.float64]
+Solver = Literal["svd", "ridge"]
+
+FORMAT = "binas/predictor"
+LEAST = 10  # samples: fewer say nothing about how much to regularise
+MOST_COMPONENTS = 1500  # tried; the paper finds about this many best
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """How strongly a fit was regularised: a number of components, or a ridge; and how much products count."""
+
+    components: int | None = None
+    ridge: float | None = None
+    weight: float = 1.0
+
+
+@dataclass(eq=False)
+class ClosedFormPredictor(ABC):
+    """What the predictors in closed form share: settings, ``fit``, ``predict``.
+
+    ``components`` (of svd), ``ridge`` and ``weight`` (of ridge) are chosen from the data where they are None;
+    ``folds`` is the number of splits in which svd holds samples out. Learned: ``space_``, ``constant_`` b,
+    ``linear_`` a (N,), ``quadratic_`` Q (N, N), and ``chosen_``.
+    """
+
+    kind: ClassVar[str]
+
+    link: LinkName = "identity"
+    solver: Solver = "svd"
+    components: int | None = None
+    ridge: float | None = None
+    weight: float | None = None
+    folds: int = 5
+    seed: int = 0
+
+    space_: SearchSpace = field(init=False, repr=False)
+    constant_: float = field(init=False, repr=False)
+    linear_: Array = field(init=False, repr=False)
+    quadratic_: Array = field(init=False, repr=False)
+    chosen_: Chosen = field(init=False, repr=False)
+
+    @staticmethod
+    @abstractmethod
+    def groups(space: SearchSpace) -> Groups:
+        """Index sets (I, J) of z: the entries of Q that are free are those in some I x J."""
+
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {item.name: getattr(self, item.name) for item in fields(self) if item.init}
+
+    def fit(self, samples: Samples) -> Self:
+        """Learn from measured architectures."""
+        self._check(samples)
+        rows = one_hot_rows(samples.space, samples.architectures)
+        values = get_link(self.link).forward(samples.accuracy)
+        solve = self._svd if self.solver == "svd" else self._ridge
+        chosen, dual = solve(rows, self.groups(samples.space), values - values.mean())
+        self.space_, self.chosen_ = samples.space, chosen
+        self.linear_ = rows.T @ dual
+        self.quadratic_ = self._products(rows, dual, chosen.weight)
+        self.constant_ = 0.0
+        self.constant_ = float(values.mean() - self.totals(rows).mean())
+        return self
+
+    def predict(self, architectures: Iterable[Architecture]) -> Array:
+        """Accuracies in percent, (n,)."""
+        self.check_fitted()
+        return get_link(self.link).inverse(self.totals(one_hot_rows(self.space_, architectures)))
+
+    def totals(self, rows: Array) -> Array:
+        """b + a'z + z'Qz of rows z, on the scale of the link."""
+        products = ((rows @ self.quadratic_) * rows).sum(axis=1)
+        return np.asarray(self.constant_ + rows @ self.linear_ + products)
+
+    def check_fitted(self) -> None:
+        """Refuse to go on before anything was learned."""
+        if not hasattr(self, "constant_"):
+            raise EstimatorError(
+                f"this {self.kind} predictor has learned nothing yet; call fit(samples) first."
+            )
+
+    def to_data(self) -> dict[str, Any]:
+        """The JSON object of the file."""
+        self.check_fitted()
+        return {
+            "format": FORMAT,
+            "version": 1,
+            "kind": self.kind,
+            "space": reference(self.space_),
+            "settings": self.settings(),
+            "chosen": asdict(self.chosen_),
+            "constant": self.constant_,
+            "linear": self.linear_.tolist(),
+            "quadratic": self.quadratic_.tolist() if self.groups(self.space_) else None,
+        }
+
+    def save(self, path: Path) -> None:
+        """Write what was learned as JSON, atomically; :func:`binas.estimators.load_predictor` reads it."""
+        write_text(Path(path), dump_json(self.to_data()))
+
+    def _svd(self, rows: Array, groups: Groups, target: Array) -> tuple[Chosen, Array]:
+        """Algorithm 2 on the Gram matrix, whose eigenvalues are the squares of the singular values."""
+        most = min(self.components or MOST_COMPONENTS, gram.feature_count(rows.shape[1], groups))
+        values, vectors = gram.leading_components(gram.gram_matrix(rows, groups), most, self.seed)
+        count = min(self.components or len(values), len(values))
+        if self.components is None:
+            count = int(np.argmin(gram.component_errors(vectors, target, self.folds, self.seed))) + 1
+        return Chosen(components=count), gram.component_fit(values[:count], vectors[:, :count], target)
+
+    def _ridge(self, rows: Array, groups: Groups, target: Array) -> tuple[Chosen, Array]:
+        weight, ridge = self.weight or 1.0, self.ridge
+        if ridge is None:
+            tried = (weight,) if self.weight or not groups else gram.WEIGHTS
+            weight, ridge = gram.choose_ridge(rows, groups, target, tried, self.seed)
+        chosen = Chosen(ridge=ridge, weight=weight)
+        return chosen, gram.ridge_fit(gram.gram_matrix(rows, groups, weight), target, ridge)
+
+    def _products(self, rows: Array, dual: Array, weight: float) -> Array:
+        """Q = sum_i c_i z_i z_i' where it is free (Algorithm 2, step 9)."""
+        result = np.zeros((rows.shape[1], rows.shape[1]))
+        for left, right in self.groups(self.space_):
+            result[np.ix_(left, right)] = weight * ((rows[:, left] * dual[:, None]).T @ rows[:, right])
+        return result
+
+    def _check(self, samples: Samples) -> None:
+        if self.solver not in get_args(Solver):
+            raise EstimatorError(
+                f"there is no solver {self.solver!r}; choose one of {', '.join(get_args(Solver))}."
+            )
+        limits = {"components": 1, "ridge": 0.0, "weight": 0.0, "folds": 2}
+        for name, least in limits.items():
+            value = getattr(self, name)
+            if value is not None and not (value >= least and value > 0 and math.isfinite(value)):
+                raise EstimatorError(
+                    f"{name} is {value}; it must be {'at least' if least else 'above'} {least:g}."
+                )
+        needed = max(LEAST, self.folds)
+        if len(samples) < needed:
+            raise EstimatorError(
+                f"the {self.kind} predictor learns from at least {needed} samples; there are {len(samples)}."
+            )
+
+
+@dataclass(eq=False)
+class AdditivePredictor(ClosedFormPredictor):
+    """b + a'z: the form of the paper's estimator (section 3.3), learned instead of measured choice by choice.
+
+    By ridge unless told otherwise. A search with it is exact.
+    """
+
+    kind = "additive"
+    solver: Solver = "ridge"
+
+    @staticmethod
+    def groups(space: SearchSpace) -> Groups:
+        """No products."""
+        return []
+
+    def contributions(self) -> Contributions:
+        """What each choice adds, in points, for :class:`BilinearEstimator` with the same link."""
+        self.check_fitted()
+        base, values = separated(self.space_, self.constant_, column_of(self.space_, self.linear_))
+        provenance = Provenance(
+            source="additive predictor", date=today(), tool=f"binas {__version__}", link=self.link
+        )
+        return contributions_on_link(self.space_, base, values.flat(), get_link(self.link), provenance)
+
+
+@dataclass(eq=False)
+class BilinearPredictor(ClosedFormPredictor):
+    """b + q_alpha'alpha + q_beta'beta + alpha'Q beta (section 4.2, the regression of the bilinear form).
+
+    Q couples every config with every depth, also of other stages.
+    """
+
+    kind = "bilinear"
+
+    @staticmethod
+    def groups(space: SearchSpace) -> Groups:
+        """alpha times beta."""
+        middle, end = space.alpha_size, space.alpha_size + space.beta_size
+        return [(np.arange(middle), np.arange(middle, end))]
+
+
+@dataclass(eq=False)
+class QuadraticPredictor(ClosedFormPredictor):
+    """b + a'z + z'Qz with every pair of decisions (section 4.2, the full quadratic form)."""
+
+    kind = "quadratic"
+
+    @staticmethod
+    def groups(space: SearchSpace) -> Groups:
+        """Everything times everything."""
+        everything = np.arange(space.alpha_size + space.beta_size)
+        return [(everything, everything)]

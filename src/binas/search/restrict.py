@@ -1,0 +1,187 @@
+"""Limits on costs that are a maximum, such as peak activation memory: a filter on entries.
+
+max(fixed, entries of the active choices) <= T holds exactly when no active entry exceeds T. So such a limit
+takes choices out of the space, and what is left is an ordinary problem: any solver takes it, and exactness
+and proofs carry over. A block whose configs are all out ends the depths that reach it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from binas.search.objective import (
+    BilinearObjective,
+    CallableObjective,
+    Objective,
+    QuadraticObjective,
+    StagewiseObjective,
+)
+from binas.search.problem import Limit, SearchProblem
+from binas.space.encoding import Encoding
+from binas.space.space import SearchSpace, Stage
+from binas.tables.costs import Cost
+from binas.tables.entries import Column
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+def restricted(problem: SearchProblem) -> SearchProblem | None:
+    """The same problem with its limits on maxima turned into a smaller space; None if nothing keeps them.
+
+    Architectures of the smaller space are architectures of the whole one, with the same value and costs.
+    """
+    if not problem.limits_on_maxima:
+        return problem
+    kept = _kept(problem)
+    return None if kept is None else _smaller(problem, kept)
+
+
+def widened(space: SearchSpace, smaller: SearchSpace, configs: Indices) -> Indices:
+    """Config indices (n, S, D) of the restricted space ``smaller`` as indices of the whole ``space``."""
+    result = np.full((len(configs), len(space.stages), space.max_depth), -1, dtype=np.int64)
+    for s, stage in enumerate(smaller.stages):
+        for b, block in enumerate(stage.blocks):
+            whole = [space.config_index(s, b, config.name) for config in block]
+            result[:, s, b] = np.append(whole, -1)[configs[:, s, b]]  # index -1, not active, takes the last
+    return result
+
+
+def levels(cost: Cost) -> Array:
+    """The numbers a maximum can be, rising: the fixed part and every larger entry."""
+    entries = np.unique(np.concatenate(list(cost.values.arrays())))
+    return np.append(cost.fixed, entries[entries > cost.fixed])
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Indices of what stays of a space: of each stage's allowed depths, and of the configs of each block.
+
+    ``configs[s]`` has one array per block up to the largest depth that stays.
+    """
+
+    space: SearchSpace
+    depths: tuple[Indices, ...]
+    configs: tuple[tuple[Indices, ...], ...]
+
+    def column(self, column: Column) -> Column:
+        """The numbers that stay."""
+        rows = zip(column.configs, self.configs, strict=True)
+        return Column(
+            tuple(values[kept] for values, kept in zip(column.depths, self.depths, strict=True)),
+            tuple(tuple(b[kept] for b, kept in zip(blocks, row, strict=False)) for blocks, row in rows),
+        )
+
+    def smaller_space(self) -> SearchSpace:
+        """The space of what stays."""
+        return replace(self.space, stages=tuple(map(self._stage, range(len(self.depths)), self.space.stages)))
+
+    def _stage(self, s: int, stage: Stage) -> Stage:
+        pairs = zip(stage.blocks, self.configs[s], strict=False)
+        blocks = tuple(tuple(block[c] for c in kept) for block, kept in pairs)
+        return replace(stage, depths=tuple(stage.depths[i] for i in self.depths[s]), blocks=blocks)
+
+    @cached_property
+    def alpha(self) -> Indices:
+        """Where the configs that stay stand in the alpha of the whole space."""
+        starts = [[where.start for where in row] for row in Encoding(self.space).alpha_blocks]
+        found = [
+            start + kept
+            for row, blocks in zip(starts, self.configs, strict=True)
+            for start, kept in zip(row, blocks, strict=False)
+        ]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *found])
+
+    @cached_property
+    def beta(self) -> Indices:
+        """Where the depths that stay stand in the beta of the whole space."""
+        places = Encoding(self.space).beta_stages
+        return np.concatenate([where.start + kept for where, kept in zip(places, self.depths, strict=True)])
+
+    def spread(self, alpha: Array, beta: Array) -> tuple[Array, Array]:
+        """Vectors of the smaller space as vectors of the whole: zero for what is out.
+
+        A block that no depth reaches has its first config, as in :meth:`Encoding.encode`.
+        """
+        whole, depths = np.zeros(self.space.alpha_size), np.zeros(self.space.beta_size)
+        for row, kept in zip(Encoding(self.space).alpha_blocks, self.configs, strict=True):
+            whole[[where.start for where in row[len(kept) :]]] = 1.0
+        whole[self.alpha], depths[self.beta] = alpha, beta
+        return whole, depths
+
+
+def _kept(problem: SearchProblem) -> Kept | None:
+    """What keeps the limits on maxima; None where a stage, or the fixed part, cannot."""
+    costs = [(limit, problem.costs[limit.cost]) for limit in problem.limits_on_maxima]
+    if not all(limit.holds(cost.fixed, problem.tolerance(limit)) for limit, cost in costs):
+        return None
+    depths, configs = [], []
+    for s, stage in enumerate(problem.space.stages):
+        blocks = [
+            np.flatnonzero(_holding(problem, ((x, cost.values.configs[s][b]) for x, cost in costs)))
+            for b in range(len(stage.blocks))
+        ]
+        reach = next((b for b, kept in enumerate(blocks) if not len(kept)), len(blocks))
+        allowed = _holding(problem, ((limit, cost.values.depths[s]) for limit, cost in costs))
+        kept = np.flatnonzero(allowed & (np.array(stage.depths) <= reach))
+        if not len(kept):
+            return None
+        depths.append(kept)
+        configs.append(tuple(blocks[: stage.depths[kept[-1]]]))
+    return Kept(problem.space, tuple(depths), tuple(configs))
+
+
+def _holding(problem: SearchProblem, limited: Iterable[tuple[Limit, Array]]) -> NDArray[np.bool_]:
+    """Which entries of a decision keep every limit on its own."""
+    within = [values <= x.value + problem.tolerance(x) for x, values in limited]
+    return np.asarray(np.all(within, axis=0))
+
+
+def _smaller(problem: SearchProblem, kept: Kept) -> SearchProblem:
+    costs = {name: _restricted_cost(cost, kept) for name, cost in problem.costs.items()}
+    limits = tuple(limit for limit in problem.limits if problem.costs[limit.cost].combine == "sum")
+    return SearchProblem(kept.smaller_space(), _restricted_objective(problem.objective, kept), costs, limits)
+
+
+def _restricted_cost(cost: Cost, kept: Kept) -> Cost:
+    return replace(cost, values=kept.column(cost.values), stderr=cost.stderr and kept.column(cost.stderr))
+
+
+def _restricted_objective(objective: Objective, kept: Kept) -> Objective:
+    if isinstance(objective, BilinearObjective):
+        stderr = objective.stderr and kept.column(objective.stderr)
+        return replace(objective, values=kept.column(objective.values), stderr=stderr)
+    if isinstance(objective, StagewiseObjective):
+        tables = (_restricted_table(table, kept, s) for s, table in enumerate(objective.tables))
+        return StagewiseObjective(objective.base, tuple(tables))
+    if isinstance(objective, QuadraticObjective):
+        z = np.concatenate([kept.alpha, kept.space.alpha_size + kept.beta])
+        return QuadraticObjective(objective.constant, objective.linear[z], objective.quadratic[np.ix_(z, z)])
+    return _restricted_callable(objective, kept)
+
+
+def _restricted_table(table: Mapping[int, Array], kept: Kept, s: int) -> dict[int, Array]:
+    """The variants of a stage that stay."""
+    depths = [kept.space.stages[s].depths[i] for i in kept.depths[s]]
+    return {d: np.asarray(table[d])[np.ix_(*kept.configs[s][:d])] if d else table[d] for d in depths}
+
+
+def _restricted_callable(objective: CallableObjective, kept: Kept) -> CallableObjective:
+    """A function of architectures stays as it is; functions of (alpha, beta) see the vectors of the whole space."""
+    relaxed, gradient = objective.relaxed, objective.gradient
+
+    def smaller_relaxed(alpha: Array, beta: Array) -> float:
+        assert relaxed is not None
+        return relaxed(*kept.spread(alpha, beta))
+
+    def smaller_gradient(alpha: Array, beta: Array) -> tuple[Array, Array]:
+        assert gradient is not None
+        by_alpha, by_beta = gradient(*kept.spread(alpha, beta))
+        return by_alpha[kept.alpha], by_beta[kept.beta]
+
+    return CallableObjective(objective.function, relaxed and smaller_relaxed, gradient and smaller_gradient)

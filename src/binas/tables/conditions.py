@@ -1,0 +1,77 @@
+"""What a measured cost holds for: device, runtime, threads, batch and dtype.
+
+Latency of batch 64 on a GPU says nothing about batch 1 on a CPU. So costs that differ in these are not merged,
+and a limit may state what it is meant for: ``latency=45ms@batch=1,device=Pixel 9``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from binas.errors import TableError
+from binas.tables.entries import Provenance
+
+KEYS = ("device", "runtime", "threads", "batch", "dtype", "memory_format", "onednn")
+Condition = str | int
+
+
+def conditions(provenance: Provenance) -> dict[str, Condition]:
+    """The conditions a table states."""
+    found = {key: getattr(provenance, key) for key in KEYS}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def describe(provenance: Provenance) -> str:
+    """The conditions for people: ``Pixel 9, TFLite, 1 thread, batch 1, float32``; empty where none are stated."""
+    return ", ".join(_word(key, value) for key, value in conditions(provenance).items())
+
+
+def _word(key: str, value: Condition) -> str:
+    if key == "threads":
+        return f"{value} thread" if value == 1 else f"{value} threads"
+    return f"batch {value}" if key == "batch" else str(value)
+
+
+def differing(one: Provenance, two: Provenance, ignore: Iterable[str] = ()) -> list[str]:
+    """The conditions in which two costs differ; one that only one of them states counts as different."""
+    skipped = set(ignore)
+    return [key for key in KEYS if key not in skipped and getattr(one, key) != getattr(two, key)]
+
+
+def parse_conditions(text: str) -> dict[str, str]:
+    """Read ``batch=1,device=Pixel 9``."""
+    wanted = {}
+    for part in text.split(","):
+        key, sign, value = (piece.strip() for piece in part.partition("="))
+        if key not in KEYS or not sign or not value:
+            known = ", ".join(KEYS)
+            raise TableError(
+                f"cannot read the condition {part.strip()[:40]!r}; write KEY=VALUE with a KEY of {known}, e.g. batch=1."
+            )
+        wanted[key] = value
+    return wanted
+
+
+def check_conditions(name: str, provenance: Provenance, wanted: Mapping[str, str]) -> None:
+    """Refuse a cost that is not of the wanted conditions, or does not say.
+
+    Numbers must be equal. Text must contain what is wanted, in any case: ``xeon`` is met by ``Intel Xeon 6130``.
+    """
+    stated = conditions(provenance)
+    for key, value in wanted.items():
+        if key not in stated:
+            raise TableError(
+                f"{name} is wanted for {key} {value}, but the table does not say its {key}. Find out, and write it "
+                'into the "provenance" of the table.'
+            )
+        if not _meets(stated[key], value):
+            raise TableError(
+                f"{name} is wanted for {key} {value}, but the table is of {key} {stated[key]}. Use a table of what you "
+                "mean, or leave the condition out."
+            )
+
+
+def _meets(stated: Condition, wanted: str) -> bool:
+    if isinstance(stated, int):
+        return wanted == str(stated)
+    return wanted.casefold() in stated.casefold()

@@ -47,9 +47,7 @@ def test_similarities_share_what_option_values_have_in_common():
     space = load_space("demo")
     design = Design(space)
     assert set(design.similarities) == {"depth", "shared", "factor", "deviation"}
-    full = {
-        name: design.contrasts @ part @ design.contrasts.T for name, part in design.similarities.items()
-    }
+    full = {name: design.contrasts @ part @ design.contrasts.T for name, part in design.similarities.items()}
     same, other = design.config_slices[0][0], design.config_slices[2][1]
     names = [config.name for config in space.stages[0].blocks[0]]
     wide, narrow = names.index("e4k3"), names.index("e2k3")

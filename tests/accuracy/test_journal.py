@@ -41,7 +41,7 @@ def test_damaged_passes_are_named(tmp_path):
     journal.write(0, SOME)
     path = tmp_path / "pass-000000.npy"
     path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(FileError, match="pass-000000.npy.*measured again"):
+    with pytest.raises(FileError, match=r"pass-000000\.npy.*measured again"):
         journal.read(0, 0, 5)
     np.save(path, np.zeros(4))
     with pytest.raises(FileError, match="does not hold 5 outcomes"):

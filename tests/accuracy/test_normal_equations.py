@@ -40,7 +40,8 @@ def test_sums_equal_the_regression_with_a_constant_per_image(recorded):
     constants = np.tile(np.eye(60), (5, 1))
     design = np.column_stack([x.reshape(300, -1) + 0.3, constants])  # a shift the constants take up
     expected = np.linalg.lstsq(design, raw.reshape(300, 2), rcond=None)[0][: x.shape[2]].T
-    assert np.linalg.solve(sums.gram, sums.moment.T).T == pytest.approx(expected)
+    solved = np.linalg.solve(sums.gram, sums.moment.T).T
+    assert solved == pytest.approx(expected)
 
 
 def test_groups_and_folds_add_up(recorded):

@@ -6,8 +6,9 @@ gamma = W m is linear in the outcomes. With s_i the scores of image i (:func:`bi
 
 The first term is the sampling variance, valid whatever the dependence within an image. Shrinkage also biases; with
 effects as large as the prior f K says, the mean squared bias is the second term, M being the share held back and f
-the largest factor that the data do not speak against (``Settings.plausible``). The third is the uncertainty of the slope that brings soft outcomes to accuracy. ``noise_k`` is the variance of one
-evaluation as the sandwich sees it, the unit of K.
+the largest factor that the data do not speak against (``Settings.plausible``). The third is the uncertainty of the
+slope that brings soft outcomes to accuracy. ``noise_k`` is the variance of one evaluation as the sandwich sees it, the
+unit of K.
 """
 
 from __future__ import annotations

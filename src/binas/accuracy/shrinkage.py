@@ -134,9 +134,7 @@ class _Losses:
 
 def _variances(losses: _Losses, start: float) -> tuple[dict[str, float], float]:
     """One scale for all by least error, then single variances where that is clearly better; the plausible factor."""
-    scaled = [
-        {name: scale * start * PROPORTIONS[name] for name in losses.similarities} for scale in SCALES
-    ]
+    scaled = [{name: scale * start * PROPORTIONS[name] for name in losses.similarities} for scale in SCALES]
     found = [losses(variances) for variances in scaled]
     k = int(np.argmin([values.sum() for values in found]))
     best, least = scaled[k], found[k]
@@ -144,7 +142,9 @@ def _variances(losses: _Losses, start: float) -> tuple[dict[str, float], float]:
         for step in (STEP, 1 / STEP):
             best, least = _walked(losses, best, least, name, step)
     larger = [{name: v * scale / SCALES[k] for name, v in best.items()} for scale in SCALES[k + 1 :]]
-    count = next((i for i, variances in enumerate(larger) if _clearly_less(least, losses(variances))), len(larger))
+    count = next(
+        (i for i, variances in enumerate(larger) if _clearly_less(least, losses(variances))), len(larger)
+    )
     return best, SCALES[k + count] / SCALES[k]
 
 

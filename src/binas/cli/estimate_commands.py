@@ -136,7 +136,7 @@ def estimate(
         )
     opened = open_run(run)
     supernet, chosen = opened.supernet(), validation_images(opened, half, images)
-    evaluator = SupernetEvaluator(supernet, opened.data, chosen, weights_digest(run / "supernet"))
+    evaluator = SupernetEvaluator(supernet, opened.data, chosen, weights_digest(supernet))
     identity = {
         "protocol": protocol.value,
         "evaluator": evaluator.fingerprint,
@@ -276,7 +276,7 @@ def sample(
     about: dict[str, Any] = {
         "strata": strata.value,
         "seed": seed,
-        "weights": weights_digest(run / "supernet"),
+        "weights": weights_digest(supernet),
         "image_set": images.fingerprint,
     }
     samples = measure_samples(

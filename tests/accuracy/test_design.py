@@ -9,7 +9,8 @@ from binas.accuracy.outcomes import LOWEST_LOG, Outcomes, outcome_values
 from binas.errors import ArchitectureError
 from binas.search.objective import column_total
 from binas.space import Config, SearchSpace, Stage, load_space, sample_many
-from binas.testing import known_contributions, make_space
+from binas.testing import make_space
+from binas.testing.evaluators import known_contributions
 
 UNLIKE = SearchSpace(
     "unlike",

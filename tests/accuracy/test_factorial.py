@@ -12,7 +12,8 @@ from binas.accuracy.shrinkage import choose_settings, fit
 from binas.errors import ConfigError
 from binas.search.objective import column_total
 from binas.space import sample_many
-from binas.testing import KnownEvaluator, known_contributions, make_space
+from binas.testing import make_space
+from binas.testing.evaluators import KnownEvaluator, known_contributions
 
 SPACE = make_space(2, 3, 4, 1)
 OUTCOMES = ["correct", "probability", "log-probability"]

@@ -7,7 +7,8 @@ from binas.accuracy import normal
 from binas.accuracy.normal import normal_equations, score_products
 from binas.accuracy.outcomes import outcome_values
 from binas.accuracy.paths import balanced_paths
-from binas.testing import KnownEvaluator, known_contributions, make_space
+from binas.testing import make_space
+from binas.testing.evaluators import KnownEvaluator, known_contributions
 
 SPACE = make_space(2, 2, 3, 1)
 

@@ -10,7 +10,8 @@ from binas.errors import ConfigError
 from binas.search.objective import column_total
 from binas.space import load_space
 from binas.tables import Column, Contributions
-from binas.testing import KnownEvaluator, known_contributions, make_space
+from binas.testing import make_space
+from binas.testing.evaluators import KnownEvaluator, known_contributions
 
 SPACE = make_space(2, 3, 3, 2)  # depths 2 and 3: block 1 alone is impossible
 

@@ -98,6 +98,15 @@ class TestErrors:
         expected = [objective.standard_error(UNEVEN, item) for item in EVERY]
         np.testing.assert_allclose(BilinearEstimator(table).standard_error(EVERY), expected)
 
+    def test_a_covariance_gives_the_errors_of_the_objective_too(self) -> None:
+        table = random_contributions(UNEVEN)
+        size = 1 + UNEVEN.alpha_size + UNEVEN.beta_size
+        root = np.random.default_rng(2).normal(size=(size, size))
+        table = replace(table, covariance=root @ root.T)
+        objective = BilinearObjective.from_contributions(table)
+        expected = [objective.standard_error(UNEVEN, item) for item in EVERY]
+        np.testing.assert_allclose(BilinearEstimator(table).standard_error(EVERY), expected)
+
     @links
     def test_against_simulation(self, link: LinkName) -> None:
         """Contributions drawn from their covariance scatter the prediction by its standard error."""
@@ -111,7 +120,7 @@ class TestErrors:
             shift = root @ rng.normal(size=size)
             moved = from_vector(np.append(table.base, table.values.flat()) + shift)
             accuracies.append(BilinearEstimator(moved, link).predict([one, two]))
-        estimator = BilinearEstimator(table, link, covariance=root @ root.T)
+        estimator = BilinearEstimator(replace(table, covariance=root @ root.T), link)
         scatter = np.std(accuracies, axis=0)
         np.testing.assert_allclose(estimator.standard_error([one, two]), scatter, rtol=0.12)
         difference, error = estimator.compare(one, two)
@@ -164,7 +173,5 @@ def test_bad_input() -> None:
         BilinearEstimator(table, "log")
     with pytest.raises(EstimatorError, match="the base accuracy stands at 0 %"):
         BilinearEstimator(replace(table, base=0.0), "logit")
-    with pytest.raises(EstimatorError, match=r"covariance has shape \(2, 2\)"):
-        BilinearEstimator(table, covariance=np.eye(2))
     with pytest.raises(EstimatorError, match="no link"):
         BilinearEstimator(table, "probit")  # type: ignore[arg-type]

@@ -17,14 +17,15 @@ from binas.accuracy.design import Design
 from binas.accuracy.errorbars import covariance
 from binas.accuracy.journal import Journal
 from binas.accuracy.normal import Recorded, Sums, normal_equations
-from binas.accuracy.outcomes import Evaluator, Indices, OutcomeKind
-from binas.accuracy.passes import measure
-from binas.accuracy.paths import Paths, balanced_paths
+from binas.accuracy.outcomes import Evaluator, OutcomeKind
+from binas.accuracy.passes import PathsOf, measure
+from binas.accuracy.paths import balanced_paths
 from binas.accuracy.progress import Watcher
 from binas.accuracy.results import table_of
 from binas.accuracy.shrinkage import Settings, choose_settings, fit
 from binas.errors import ConfigError
 from binas.space.sampling import sample_many
+from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
 
 FIRST_LOOK = 4  # passes before the first answer
@@ -49,11 +50,11 @@ def factorial(
     """
     if passes < 2:
         raise ConfigError(f"the factorial protocol needs at least 2 passes over the images, got {passes}.")
-    watcher, design = watcher or Watcher(), Design(evaluator.space)
-
-    def paths(images: Indices, number: int) -> Paths:
-        return balanced_paths(evaluator.space, images, number, seed)
-
+    watcher, design, paths = (
+        watcher or Watcher(),
+        Design(evaluator.space),
+        factorial_paths(evaluator.space, seed),
+    )
     watcher.start("factorial protocol", passes, evaluator.images)
     done = 0
     for look in looks(passes):
@@ -65,6 +66,11 @@ def factorial(
         if target is not None and stable >= target:
             break
     watcher.finish()
+
+
+def factorial_paths(space: SearchSpace, seed: int) -> PathsOf:
+    """The balanced paths of each pass."""
+    return lambda images, number: balanced_paths(space, images, number, seed)
 
 
 def looks(passes: int) -> list[int]:

@@ -25,7 +25,7 @@ import numpy as np
 from binas.accuracy.design import Design
 from binas.accuracy.journal import Journal
 from binas.accuracy.outcomes import Array, Evaluator, Indices
-from binas.accuracy.passes import measure
+from binas.accuracy.passes import PathsOf, measure
 from binas.accuracy.paths import DEPTH, Paths, conditioned_paths
 from binas.accuracy.progress import Watcher
 from binas.accuracy.results import table_of
@@ -89,18 +89,24 @@ def paper(
     if repeats < 1:
         raise ConfigError(f"the paper protocol needs at least one repeat, got {repeats}.")
     watcher, space = watcher or Watcher(), evaluator.space
+    each, paths = paper_passes(space), paper_paths(space, seed)
+    watcher.start("paper protocol", repeats * each, evaluator.images)
+    for repeat in range(repeats):
+        measure(evaluator, journal, repeat * each, (repeat + 1) * each, paths, watcher)
+        answer = paper_contributions(space, journal, repeat + 1, reading, {"seed": seed})
+        watcher.note(f"repeat {repeat + 1} of {repeats}, E[Acc] {answer.base:.2f} %")
+        yield answer
+    watcher.finish()
+
+
+def paper_paths(space: SearchSpace, seed: int) -> PathsOf:
+    """The paths of each pass: repeat after repeat, first unconditional, then one condition after the other."""
     fixed: list[Mapping[tuple[int, int], Indices]] = [{}, *(c.allowed for c in conditions(space))]
 
     def paths(images: Indices, number: int) -> Paths:
         return conditioned_paths(space, images, number, seed, fixed[number % len(fixed)])
 
-    watcher.start("paper protocol", repeats * len(fixed), evaluator.images)
-    for repeat in range(repeats):
-        measure(evaluator, journal, repeat * len(fixed), (repeat + 1) * len(fixed), paths, watcher)
-        answer = paper_contributions(space, journal, repeat + 1, reading, {"seed": seed})
-        watcher.note(f"repeat {repeat + 1} of {repeats}, E[Acc] {answer.base:.2f} %")
-        yield answer
-    watcher.finish()
+    return paths
 
 
 def paper_contributions(

@@ -30,7 +30,7 @@ STEEPEST = 2000.0  # tilt over the whole cost range at which only the cheapest o
 
 
 def uniform_architectures(space: SearchSpace, count: int, seed: int) -> list[Architecture]:
-    """``count`` different architectures, uniform over decisions; fewer if the space runs out of them."""
+    """``count`` different architectures, uniform over decisions; fewer when no new one comes any more."""
     rng = np.random.default_rng(seed)
     return list(islice(_distinct(lambda: sample(space, rng)), count))
 

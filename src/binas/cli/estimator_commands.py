@@ -225,7 +225,7 @@ def _bench(run: Path) -> Bench:
 
     for name, advice in (
         ("space.yaml", f"`binas train --out {run}` makes it"),
-        (FILE, "docs/estimators.md says its form"),
+        (FILE, f"`binas sample {run}` measures it"),
     ):
         if not exists(run / name):
             raise FileError(f"{run} has no {name}; {advice}.")

@@ -31,16 +31,12 @@ Array = NDArray[np.float64]
 class BilinearEstimator:
     """Accuracy of architectures from contributions.
 
-    ``covariance`` of (base, contributions in the order of ``Column.flat``), in squared points, replaces the table's
-    standard errors, which are taken as independent.
+    Errors follow from the table's covariance; where it has none, from its standard errors, taken as independent.
     """
 
-    def __init__(
-        self, contributions: Contributions, link: LinkName = "identity", covariance: Array | None = None
-    ) -> None:
+    def __init__(self, contributions: Contributions, link: LinkName = "identity") -> None:
         self.contributions = contributions
         self.link = get_link(link)
-        self.covariance = covariance
         self._check()
 
     @property
@@ -92,8 +88,10 @@ class BilinearEstimator:
 
     def _errors(self, gradient: Array) -> Array:
         """sqrt(gradient' covariance gradient) of every row."""
-        if self.covariance is not None:
-            return np.asarray(np.sqrt(np.einsum("ij,jk,ik->i", gradient, self.covariance, gradient)))
+        covariance = self.contributions.covariance
+        if covariance is not None:
+            squares = np.einsum("ij,jk,ik->i", gradient, covariance, gradient)
+            return np.asarray(np.sqrt(np.maximum(0.0, squares)))  # two rows that agree give -0 after rounding
         known, base = self.contributions.stderr, self.contributions.base_stderr
         if known is None:
             return np.full(len(gradient), math.nan)
@@ -102,12 +100,6 @@ class BilinearEstimator:
         return np.asarray(np.sqrt(np.where(gradient == 0.0, 0.0, (gradient * errors) ** 2).sum(axis=1)))
 
     def _check(self) -> None:
-        size = 1 + self.space.alpha_size + self.space.beta_size
-        if self.covariance is not None and np.shape(self.covariance) != (size, size):
-            raise EstimatorError(
-                f"the covariance has shape {np.shape(self.covariance)}; base and contributions of the space "
-                f"{self.space.name!r} need {(size, size)}."
-            )
         if not self.link.bounded:
             return
         reached = np.append(self.contributions.base, self._reached)

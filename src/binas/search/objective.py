@@ -59,12 +59,13 @@ class BilinearObjective:
     values: Column
     base_stderr: float = math.nan
     stderr: Column | None = None
+    covariance: Array | None = None  # of (base, configs, depths), in the order of ``Column.flat``
 
     @classmethod
     def from_contributions(cls, contributions: Contributions) -> BilinearObjective:
         """The paper's estimator (equation of ACC in section 3.3)."""
         c = contributions
-        return cls(c.base, c.values, c.base_stderr, c.stderr)
+        return cls(c.base, c.values, c.base_stderr, c.stderr, c.covariance)
 
     @classmethod
     def negative_cost(cls, cost: Cost) -> BilinearObjective:
@@ -76,7 +77,13 @@ class BilinearObjective:
         return self.base + column_total(space, self.values, architecture)
 
     def standard_error(self, space: SearchSpace, architecture: Architecture) -> float | None:
-        """sqrt of the sum of squared standard errors; None where they are not known."""
+        """sqrt((1, z)' covariance (1, z)), z = (alpha * active, beta); without a covariance, errors are independent.
+
+        None where they are not known.
+        """
+        if self.covariance is not None:
+            z = np.concatenate([[1.0], *Encoding(space).encode(architecture, inactive="zero")])
+            return math.sqrt(max(0.0, float(z @ self.covariance @ z)))
         if self.stderr is None:
             return None
         variance = column_total(space, self.stderr.map(np.square), architecture)

@@ -154,8 +154,7 @@ def _restricted_cost(cost: Cost, kept: Kept) -> Cost:
 
 def _restricted_objective(objective: Objective, kept: Kept) -> Objective:
     if isinstance(objective, BilinearObjective):
-        stderr = objective.stderr and kept.column(objective.stderr)
-        return replace(objective, values=kept.column(objective.values), stderr=stderr)
+        return _restricted_bilinear(objective, kept)
     if isinstance(objective, StagewiseObjective):
         tables = (_restricted_table(table, kept, s) for s, table in enumerate(objective.tables))
         return StagewiseObjective(objective.base, tuple(tables))
@@ -163,6 +162,17 @@ def _restricted_objective(objective: Objective, kept: Kept) -> Objective:
         z = np.concatenate([kept.alpha, kept.space.alpha_size + kept.beta])
         return QuadraticObjective(objective.constant, objective.linear[z], objective.quadratic[np.ix_(z, z)])
     return _restricted_callable(objective, kept)
+
+
+def _restricted_bilinear(objective: BilinearObjective, kept: Kept) -> BilinearObjective:
+    stderr, covariance = objective.stderr, objective.covariance
+    rows = np.concatenate([[0], 1 + kept.alpha, 1 + kept.space.alpha_size + kept.beta])
+    return replace(
+        objective,
+        values=kept.column(objective.values),
+        stderr=stderr and kept.column(stderr),
+        covariance=None if covariance is None else covariance[np.ix_(rows, rows)],
+    )
 
 
 def _restricted_table(table: Mapping[int, Array], kept: Kept, s: int) -> dict[int, Array]:

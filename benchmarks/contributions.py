@@ -1,0 +1,276 @@
+"""How many image evaluations do contributions take? The paper's protocol against ours on the demo's supernet.
+
+    python benchmarks/contributions.py            # about an hour on one core
+    python benchmarks/contributions.py --quick    # within 10 minutes: fewer images, repeats and architectures
+
+Contributions are measured on validation images, by the paper's protocol (sections 3.2 and 3.3, both readings) and by the
+factorial one with each kind of outcome, several seeds. They are judged on networks and images they have not
+seen: architectures drawn uniformly and evenly over the range of MACs, each extracted and measured on test images.
+Kendall's tau-b is shown beside MACs alone and the noise ceiling (what a perfect predictor would reach, from two halves of
+the test images). The supernet is trained once and kept, like everything measured: a killed run goes on.
+
+"Times fewer" is the number of evaluations at which the mean curve of the paper's protocol, as printed, has its best
+Kendall, divided by the number at which the mean curve of the factorial protocol first reaches the same (interpolated on a
+logarithmic scale). Targets, on uniform architectures: at least 20 times with 0/1 outcomes, 50 with the best soft one;
+with at most 75,000 evaluations Kendall at least 0.5 on uniform and 0.75 on stratified architectures, above MACs alone,
+below the ceiling. Quick runs stop the paper's protocol early, where its curve still rises: their ratios are not
+comparable and only the targets on Kendall are checked.
+
+The last line is one JSON object; exit code 1 if a target is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from binas.accuracy import (
+    Journal,
+    OutcomeKind,
+    Recorded,
+    SupernetEvaluator,
+    Terminal,
+    architectures_to_measure,
+    factorial_contributions,
+    measure_samples,
+    paper_contributions,
+    paper_passes,
+)
+from binas.accuracy.design import Design
+from binas.accuracy.factorial import factorial_paths, kinds_of
+from binas.accuracy.paper import Reading, paper_paths
+from binas.accuracy.passes import measure
+from binas.accuracy.supernet_evaluator import indexed
+from binas.data.images import IndexedImages
+from binas.data.splitting import stratified_sample
+from binas.estimators import BilinearEstimator, noise_ceiling
+from binas.estimators.metrics import kendall
+from binas.files import exists
+from binas.pipeline.config import load_config
+from binas.pipeline.run import Run, create_run
+from binas.resources import analytic_costs
+from binas.search.objective import column_total
+from binas.supernet import Supernet
+from binas.tables import Contributions, Samples, load_samples
+from binas.training import RunReporter
+from binas.training.checkpoint import weights_digest
+
+CACHE = Path(__file__).parent / ".cache"
+Strata = Literal["uniform", "cost"]
+STRATA: tuple[Strata, ...] = get_args(Strata)
+READINGS: tuple[Reading, ...] = get_args(Reading)
+KINDS: tuple[OutcomeKind, ...] = get_args(OutcomeKind)
+BUDGET = 75_000
+TARGETS = {"correct": 20.0, "soft": 50.0, "uniform": 0.5, "cost": 0.75}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    images: int | None
+    repeats: int
+    paper_seeds: int
+    factorial_seeds: int
+    passes: tuple[int, ...]
+    judged: int
+    test_images: int | None
+
+
+FULL = Size(None, 10, 2, 6, (2, 4, 8, 12, 16, 23, 32, 48, 96), 300, None)
+QUICK = Size(1600, 2, 1, 3, (2, 4, 8, 16, 32, 46), 80, 2000)
+Curve = dict[int, float]  # Kendall by image evaluations, mean over seeds
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """The trained supernet, the images to measure on, what to judge by, and a folder for what is measured."""
+
+    run: Run
+    supernet: Supernet
+    size: Size
+    images: IndexedImages
+    truth: dict[Strata, Samples]
+    folder: Path
+
+    def evaluator(self) -> SupernetEvaluator:
+        return SupernetEvaluator(self.supernet, self.run.data, self.images, weights_digest(self.supernet))
+
+    def taus(self, found: Contributions) -> dict[Strata, float]:
+        """Kendall of the predictions against each set of measured architectures."""
+        estimator = BilinearEstimator(found)
+        return {k: kendall(estimator.predict(t.architectures), t.accuracy) for k, t in self.truth.items()}
+
+    def journal(self, name: str) -> Journal:
+        evaluator = self.evaluator()
+        identity = {"name": name, "evaluator": evaluator.fingerprint, "images": evaluator.images}
+        return Journal(self.folder / name, identity)
+
+
+def trained() -> tuple[Run, Supernet]:
+    """The demo's supernet, trained by the default recipe and kept."""
+    run = create_run(CACHE / "training", load_config(None))
+    return run, run.train(RunReporter(run.folder))
+
+
+def some(images: IndexedImages, count: int | None) -> IndexedImages:
+    return images if count is None else images.take(stratified_sample(images.labels, count, 0))
+
+
+def judged(run: Run, supernet: Supernet, size: Size, strata: Strata, folder: Path) -> Samples:
+    """Architectures measured on test images, each as a network of its own."""
+    images, path = some(indexed(run.data.test, run.data.name), size.test_images), folder / f"{strata}.json"
+    drawn = architectures_to_measure(run.space, size.judged, strata, 1)
+    known = load_samples(path, run.space) if exists(path) else None
+    about = {"weights": weights_digest(supernet), "image_set": images.fingerprint}
+    for found in measure_samples(supernet, run.data, images, drawn, 0, known, about, Terminal()):
+        if found.rows[len(known.rows) if known else 0 :]:
+            found.save(path)
+    return found
+
+
+def paper_curves(bench: Bench) -> dict[Reading, dict[Strata, Curve]]:
+    """Kendall after each repeat, for both readings."""
+    evaluator, size = bench.evaluator(), bench.size
+    each, space = paper_passes(bench.run.space), bench.run.space
+    rows: dict[tuple[Reading, Strata, int], list[float]] = {}
+    for seed in range(size.paper_seeds):
+        journal = bench.journal(f"paper-{seed}")
+        watcher = Terminal()
+        watcher.start(f"paper, seed {seed}", each * size.repeats, evaluator.images)
+        measure(evaluator, journal, 0, each * size.repeats, paper_paths(space, seed), watcher)
+        watcher.finish()
+        for repeats in range(1, size.repeats + 1):
+            for reading in READINGS:
+                found = paper_contributions(space, journal, repeats, reading, {})
+                for strata, value in bench.taus(found).items():
+                    rows.setdefault((reading, strata, repeats * each * evaluator.images), []).append(value)
+    return {r: {s: _curve(rows, r, s) for s in STRATA} for r in READINGS}
+
+
+def factorial_curves(bench: Bench) -> dict[OutcomeKind, dict[Strata, Curve]]:
+    """Kendall after growing numbers of passes, for each kind of outcome."""
+    evaluator, size, design = bench.evaluator(), bench.size, Design(bench.run.space)
+    rows: dict[tuple[OutcomeKind, Strata, int], list[float]] = {}
+    for seed in range(size.factorial_seeds):
+        journal, watcher = bench.journal(f"factorial-{seed}"), Terminal()
+        watcher.start(f"factorial, seed {seed}", max(size.passes), evaluator.images)
+        measure(evaluator, journal, 0, max(size.passes), factorial_paths(bench.run.space, seed), watcher)
+        watcher.finish()
+        for passes in size.passes:
+            for kind in KINDS:
+                found, _ = factorial_contributions(Recorded(design, journal, passes, seed, kinds_of(kind)))
+                for strata, value in bench.taus(found).items():
+                    rows.setdefault((kind, strata, passes * evaluator.images), []).append(value)
+    return {k: {s: _curve(rows, k, s) for s in STRATA} for k in KINDS}
+
+
+def _curve(rows: dict, name: str, strata: Strata) -> Curve:  # type: ignore[type-arg]
+    return {n: float(np.mean(v)) for (row, s, n), v in rows.items() if (row, s) == (name, strata)}
+
+
+def reached(curve: Curve, wanted: float) -> float:
+    """Evaluations at which the curve first reaches ``wanted``, interpolated over their logarithm; inf if never."""
+    before: tuple[int, float] | None = None
+    for evaluations, value in sorted(curve.items()):
+        if value >= wanted:
+            if before is None:
+                return float(evaluations)
+            share = (wanted - before[1]) / (value - before[1])
+            return math.exp((1 - share) * math.log(before[0]) + share * math.log(evaluations))
+        before = evaluations, value
+    return math.inf
+
+
+def best(curve: Curve) -> tuple[int, float]:
+    """Evaluations and Kendall of the highest point."""
+    return max(curve.items(), key=lambda item: item[1])
+
+
+def within(curve: Curve, budget: int) -> float:
+    """Kendall of the last point within a budget."""
+    return curve[max(n for n in curve if n <= budget)]
+
+
+def table(title: str, names: Sequence[str], curves: Sequence[Curve]) -> Iterator[str]:
+    yield f"\n{title}\n{'evaluations':>12} " + " ".join(f"{name:>16}" for name in names)
+    for count in sorted({n for curve in curves for n in curve}):
+        cells = [f"{curve[count]:16.3f}" if count in curve else " " * 16 for curve in curves]
+        yield f"{count:12,} " + " ".join(cells)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer images, repeats and architectures")
+    quick = parser.parse_args().quick
+    size, folder = QUICK if quick else FULL, CACHE / ("contributions-quick" if quick else "contributions")
+    run, supernet = trained()
+    truth = {strata: judged(run, supernet, size, strata, folder) for strata in STRATA}
+    images = some(indexed(run.data.validation, run.data.name), size.images)
+    bench = Bench(run, supernet, size, images, truth, folder)
+    ours, papers = factorial_curves(bench), paper_curves(bench)
+    figures = compared(bench, ours, papers)
+    missed = misses(figures, quick)
+    print("\n".join(f"MISSED: {text}" for text in missed) or "\nAll targets met.")
+    print(json.dumps({"quick": quick, "met": not missed, **figures}))
+    return 1 if missed else 0
+
+
+def compared(
+    bench: Bench, ours: dict[OutcomeKind, dict[Strata, Curve]], papers: dict[Reading, dict[Strata, Curve]]
+) -> dict[str, dict[str, float]]:
+    """Print the curves and the comparison for both sets of architectures; the figures."""
+    figures: dict[str, dict[str, float]] = {}
+    macs = analytic_costs(bench.run.space).costs["macs"].values
+    for strata, truth in bench.truth.items():
+        ceiling = noise_ceiling(truth)
+        assert ceiling is not None
+        alone = kendall([column_total(bench.run.space, macs, a) for a in truth.architectures], truth.accuracy)
+        names = [*KINDS, *(f"paper, {reading}" for reading in READINGS)]
+        curves = [*(ours[k][strata] for k in KINDS), *(papers[r][strata] for r in READINGS)]
+        print("\n".join(table(f"Kendall, {len(truth)} {strata} architectures", names, curves)))
+        print(f"MACs only {alone:.3f}; noise ceiling {ceiling.kendall:.3f} (halves {ceiling.half:.3f})")
+        found = {"macs": alone, "ceiling": ceiling.kendall}
+        for kind in KINDS:
+            found[f"{kind} at {BUDGET}"] = within(ours[kind][strata], BUDGET)
+        for reading in READINGS:
+            count, value = best(papers[reading][strata])
+            found[f"paper {reading}"] = value
+            for kind in KINDS:
+                fewer = count / reached(ours[kind][strata], value)
+                found[f"{kind} fewer than {reading}"] = fewer
+                print(f"paper ({reading}) {value:.3f} with {count:,}: {kind} needs {fewer:.1f} times fewer")
+        figures[strata] = found
+    return figures
+
+
+def misses(figures: dict[str, dict[str, float]], quick: bool) -> list[str]:
+    """Targets that were not reached, in words."""
+    missed = []
+    for strata, found in figures.items():
+        kendalls = {kind: found[f"{kind} at {BUDGET}"] for kind in KINDS}
+        top = max(kendalls.values())
+        if top < max(TARGETS[strata], found["macs"]):
+            missed.append(f"Kendall {top:.3f} on {strata} architectures at {BUDGET:,} evaluations")
+        if top > found["ceiling"]:
+            missed.append(f"Kendall {top:.3f} on {strata} architectures is above the ceiling: a mistake")
+    if quick:
+        return missed
+    uniform = figures["uniform"]
+    soft = max(uniform["probability fewer than base"], uniform["log-probability fewer than base"])
+    for name, value in (("correct", uniform["correct fewer than base"]), ("soft", soft)):
+        if value < TARGETS[name]:
+            missed.append(f"{name}: {value:.1f} times fewer evaluations, not {TARGETS[name]:g}")
+    return missed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

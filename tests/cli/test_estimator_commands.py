@@ -165,7 +165,7 @@ class TestPredictors:
 
     def test_no_samples(self, run: Path) -> None:
         (run / "samples.json").unlink()
-        with pytest.raises(FileError, match=r"has no samples.json; docs.estimators.md"):
+        with pytest.raises(FileError, match=r"has no samples\.json; `binas sample"):
             binas("predictors", run)
 
     def test_more_held_out_than_there_are(self, run: Path) -> None:

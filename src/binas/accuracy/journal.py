@@ -1,7 +1,7 @@
 """Outcomes on disk, one file per finished pass: a measurement that is killed loses at most the pass it was in.
 
 ``journal.json`` says what was measured (weights, images, protocol, seed). ``pass-000007.npy`` holds pass 7: per image
-one byte for correct and four for the log-probability. Paths are not stored, they follow from (seed, image, pass).
+correctness and log-probability, four bytes each. Paths are not stored, they follow from (seed, image, pass).
 Reading takes slices of the files, so that memory does not grow with the number of evaluations.
 """
 
@@ -20,7 +20,7 @@ from binas.files import dump_json, exists, read_json, write_bytes, write_text
 
 FORMAT, VERSION = "binas/outcomes", 1
 HEADER = "journal.json"
-ENTRY = np.dtype([("correct", "?"), ("log_probability", "<f4")])
+ENTRY = np.dtype([("correct", "<f4"), ("log_probability", "<f4")])
 
 
 class Journal:

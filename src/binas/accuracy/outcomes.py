@@ -22,9 +22,11 @@ LOWEST_LOG = -3.0  # below 5 % an image is as good as lost; unclipped, a few hop
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """Per evaluation: whether the class was right, and the natural logarithm of the true class's probability."""
+    """Per evaluation: 1 where the class was right, else 0 (or a share, where an evaluator answers with accuracies), and
+    the natural logarithm of the true class's probability.
+    """
 
-    correct: NDArray[np.bool_]
+    correct: NDArray[np.float32]
     log_probability: NDArray[np.float32]
 
     def __len__(self) -> int:
@@ -32,7 +34,7 @@ class Outcomes:
 
 
 def outcome_values(outcomes: Outcomes, kind: OutcomeKind) -> Array:
-    """Outcomes as numbers: 0 or 1, the probability of the true class, or its logarithm, at least ``LOWEST_LOG``."""
+    """Outcomes as numbers: correctness, the probability of the true class, or its logarithm, at least ``LOWEST_LOG``."""
     if kind == "correct":
         return outcomes.correct.astype(np.float64)
     logs = outcomes.log_probability.astype(np.float64)
@@ -67,11 +69,10 @@ class Evaluator(Protocol):
 
 
 class TableEvaluator:
-    """Outcomes from known accuracies, such as a NAS benchmark's: no images, no network.
+    """Outcomes from known accuracies, such as a NAS benchmark's: no network.
 
-    The probability of the true class is the accuracy itself, so ``outcome="probability"`` measures without
-    noise. ``correct`` is drawn: image i is right where its own threshold, uniform on 0..1, is below the
-    accuracy. Every architecture meets the same images, some easy, some hard.
+    An "image" only stands for one more network looked up in each pass: every outcome is the accuracy itself, as a share.
+    At least ten are needed for the cross-validation of a shrunken fit.
     """
 
     def __init__(
@@ -79,13 +80,11 @@ class TableEvaluator:
         space: SearchSpace,
         accuracy: Callable[[Architecture], float],
         images: int,
-        seed: int = 0,
         name: str = "table",
     ) -> None:
         """``accuracy`` gives percent; ``name`` says which table, for the record of a measurement."""
         self.space, self.accuracy, self.images = space, accuracy, images
-        self.fingerprint = f"{name}/{images}/{seed}"
-        self._thresholds = np.random.default_rng(seed).random(images)
+        self.fingerprint = f"{name}/{images}"
 
     def outcomes(self, images: Indices, depths: Indices, configs: Indices) -> Outcomes:
         """Outcomes of ``images`` (n,) on paths ``depths`` (n, S) and ``configs`` (n, S, D)."""
@@ -98,4 +97,4 @@ class TableEvaluator:
                 f"the table gives {first} an accuracy of {100 * share[wrong[0]]:g}; it must be in percent, "
                 "above 0 and at most 100."
             )
-        return Outcomes(self._thresholds[images] < share, np.log(share).astype(np.float32))
+        return Outcomes(share.astype(np.float32), np.log(share).astype(np.float32))

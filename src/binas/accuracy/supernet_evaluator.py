@@ -41,7 +41,7 @@ class SupernetEvaluator:
 
     def outcomes(self, images: Indices, depths: Indices, configs: Indices) -> Outcomes:
         """Outcomes of ``images`` (n,) on paths ``depths`` (n, S) and ``configs`` (n, S, D)."""
-        correct = np.empty(len(images), dtype=np.bool_)
+        correct = np.empty(len(images), dtype=np.float32)
         log_probability = np.empty(len(images), dtype=np.float32)
         start = 0
         with torch.inference_mode():

@@ -48,7 +48,8 @@ class KnownEvaluator:
         effect = self._sensitivity[images] * (self._design.rows(depths, configs) @ self._theta)
         chance = self.truth.base / 100 + self._difficulty[images] + effect
         chance = np.clip(chance + self.noise * (2 * _uniform(key) - 1), 0.001, 0.999)
-        return Outcomes(_uniform(key + np.uint64(1)) < chance, np.log(chance).astype(np.float32))
+        correct = (_uniform(key + np.uint64(1)) < chance).astype(np.float32)
+        return Outcomes(correct, np.log(chance).astype(np.float32))
 
     def _key(self, images: Indices, positions: Indices) -> NDArray[np.uint64]:
         """A number per (seed, image, path)."""

@@ -7,7 +7,7 @@ from small_data import bar_data
 from small_networks import MBCONV
 
 from binas.accuracy import architectures_to_measure, cost_strata, measure_samples, uniform_architectures
-from binas.accuracy.sampling import correctness, image_halves, sample_of
+from binas.accuracy.sampling import correct_images, image_halves, sample_of
 from binas.accuracy.strata import STRATA, cost_range
 from binas.errors import CheckpointError
 from binas.resources import analytic_costs
@@ -80,7 +80,7 @@ def _only(allowed):
 
     def measured(supernet, architecture, *rest):
         assert architecture in allowed
-        return correctness(supernet, architecture, *rest)
+        return correct_images(supernet, architecture, *rest)
 
     return measured
 
@@ -97,7 +97,7 @@ class TestMeasuring:
         whole = list(measure_samples(supernet, data, data.validation, drawn))
         assert [len(found) for found in whole] == [1, 2, 3, 4]
         with pytest.MonkeyPatch.context() as patch:  # the first two must not be measured again
-            patch.setattr("binas.accuracy.sampling.correctness", _only(drawn[2:]))
+            patch.setattr("binas.accuracy.sampling.correct_images", _only(drawn[2:]))
             resumed = list(measure_samples(supernet, data, data.validation, drawn, known=whole[1]))
         assert resumed[-1].to_data() == whole[-1].to_data()
 

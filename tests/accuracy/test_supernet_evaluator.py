@@ -7,7 +7,7 @@ from small_data import bar_data
 from small_networks import MBCONV
 
 from binas.accuracy import SupernetEvaluator, balanced_paths
-from binas.accuracy.sampling import correctness
+from binas.accuracy.sampling import correct_images
 from binas.accuracy.supernet_evaluator import indexed
 from binas.data.augment import normalise
 from binas.errors import DataError
@@ -56,7 +56,9 @@ def test_one_path_for_all_images_is_the_accuracy_of_its_network(supernet, data):
     architecture, count = MBCONV.extreme(), len(data.validation)
     depths, configs = (np.repeat(x, count, axis=0) for x in MBCONV.to_indices([architecture]))
     found = SupernetEvaluator(supernet, data).outcomes(np.arange(count), depths, configs)
-    np.testing.assert_array_equal(found.correct, correctness(supernet, architecture, data, data.validation))
+    np.testing.assert_array_equal(
+        found.correct, correct_images(supernet, architecture, data, [data.validation])[0]
+    )
 
 
 def test_the_fingerprint_names_weights_and_images(supernet, data):

@@ -14,11 +14,12 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from binas.accuracy.progress import Watcher
 from binas.accuracy.strata import cost_strata, uniform_architectures
 from binas.data.dataset import ImageData
-from binas.data.images import IndexedImages
+from binas.data.images import Images, IndexedImages
 from binas.errors import CheckpointError
 from binas.resources.analytic import analytic_costs
 from binas.space.architecture import Architecture
@@ -65,24 +66,28 @@ def measure_samples(
     watcher.start("samples", len(architectures), len(images))
     for number, architecture in enumerate(architectures, 1):
         if architecture not in rows:
-            correct = correctness(supernet, architecture, data, images, recalibration)
+            (correct,) = correct_images(supernet, architecture, data, [images], recalibration)
             rows[architecture] = sample_of(architecture, correct, halves)
         watcher.advance(number)
         yield Samples(supernet.space, tuple(rows.values()), provenance)
     watcher.finish()
 
 
-def correctness(
+def correct_images(
     supernet: Supernet,
     architecture: Architecture,
     data: ImageData,
-    images: IndexedImages,
+    sets: Sequence[Images],
     recalibration: int = 0,
-) -> Correct:
-    """Which images one architecture classifies rightly, (n,)."""
+) -> list[Correct]:
+    """Which images of each set one architecture classifies rightly, (n,) each; BatchNorm re-estimated before."""
     device, network = device_of(supernet), extract(supernet, architecture).eval()
     if recalibration:
         recalibrate(network, calibration_batches(data, recalibration, device))
+    return [_correct(network, data, images, device) for images in sets]
+
+
+def _correct(network: nn.Module, data: ImageData, images: Images, device: torch.device) -> Correct:
     with torch.inference_mode():
         parts = [network(batch).argmax(1) == labels for batch, labels in normalised(data, images, device)]
     return torch.cat(parts).cpu().numpy()

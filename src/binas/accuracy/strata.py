@@ -42,10 +42,8 @@ def cost_strata(
 
     A stratum that runs out of architectures, as at the ends of the range, leaves its turns to the others.
     """
-    low, high = cost_range(space, cost)
-    width = (high - low) or 1.0
-    scaled, edges = cost.map(lambda values: values / width), np.linspace(low, high, strata + 1) / width
-    parts = [_stratum(space, scaled, edges[k], edges[k + 1], [seed, k]) for k in range(strata)]
+    edges = np.linspace(*cost_range(space, cost), strata + 1)
+    parts = [architectures_between(space, cost, edges[k], edges[k + 1], [seed, k]) for k in range(strata)]
     return list(islice(_in_turns(parts, np.random.default_rng(seed)), count))
 
 
@@ -74,18 +72,19 @@ def _in_turns(parts: list[Iterator[Architecture]], rng: np.random.Generator) -> 
                 yield architecture
 
 
-def _stratum(
-    space: SearchSpace, cost: Column, low: float, high: float, seed: list[int]
+def architectures_between(
+    space: SearchSpace, cost: Column, low: float, high: float, seed: int | list[int]
 ) -> Iterator[Architecture]:
-    """Different architectures whose cost lies between ``low`` and ``high``."""
-    rng, tilted = (
-        np.random.default_rng(seed),
-        Tilted(space, cost, tilt_towards(space, cost, (low + high) / 2)),
-    )
+    """Different random architectures whose cost, without its fixed part, lies between ``low`` and ``high``."""
+    least, most = cost_range(space, cost)
+    width = (most - least) or 1.0
+    scaled = cost.map(lambda values: values / width)
+    tilted = Tilted(space, scaled, tilt_towards(space, scaled, (low + high) / 2 / width))
+    rng = np.random.default_rng(seed)
 
     def draw() -> Architecture | None:
         architecture, total = tilted.draw(rng)
-        return architecture if low <= total <= high else None
+        return architecture if low <= total * width <= high else None
 
     return _distinct(draw)
 

@@ -11,10 +11,10 @@ the test images). The supernet is trained once and kept, like everything measure
 
 "Times fewer" is the number of evaluations at which the mean curve of the paper's protocol, as printed, has its best
 Kendall, divided by the number at which the mean curve of the factorial protocol first reaches the same (interpolated on a
-logarithmic scale). Targets, on uniform architectures: at least 20 times with 0/1 outcomes, 50 with the best soft one;
-with at most 75,000 evaluations Kendall at least 0.5 on uniform and 0.75 on stratified architectures, above MACs alone,
-below the ceiling. Quick runs stop the paper's protocol early, where its curve still rises: their ratios are not
-comparable and only the targets on Kendall are checked.
+logarithmic scale). Targets, on uniform architectures: at least 20 times with 0/1 outcomes, 50 with the default soft one,
+log-probability; with at most 75,000 evaluations Kendall of the default at least 0.5 on uniform and 0.75 on stratified
+architectures, above MACs alone; everything below the ceiling. Quick runs stop the paper's protocol early, where its
+curve still rises: their ratios are not comparable and only the targets on Kendall are checked.
 
 The last line is one JSON object; exit code 1 if a target is missed.
 """
@@ -25,10 +25,10 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -69,6 +69,7 @@ STRATA: tuple[Strata, ...] = get_args(Strata)
 READINGS: tuple[Reading, ...] = get_args(Reading)
 KINDS: tuple[OutcomeKind, ...] = get_args(OutcomeKind)
 BUDGET = 75_000
+USUAL: OutcomeKind = "log-probability"  # the default, which the targets are about
 TARGETS = {"correct": 20.0, "soft": 50.0, "uniform": 0.5, "cost": 0.75}
 
 
@@ -132,8 +133,7 @@ def judged(run: Run, supernet: Supernet, size: Size, strata: Strata, folder: Pat
     known = load_samples(path, run.space) if exists(path) else None
     about = {"weights": weights_digest(supernet), "image_set": images.fingerprint}
     for found in measure_samples(supernet, run.data, images, drawn, 0, known, about, Terminal()):
-        if found.rows[len(known.rows) if known else 0 :]:
-            found.save(path)
+        found.save(path)
     return found
 
 
@@ -144,10 +144,9 @@ def paper_curves(bench: Bench) -> dict[Reading, dict[Strata, Curve]]:
     rows: dict[tuple[Reading, Strata, int], list[float]] = {}
     for seed in range(size.paper_seeds):
         journal = bench.journal(f"paper-{seed}")
-        watcher = Terminal()
-        watcher.start(f"paper, seed {seed}", each * size.repeats, evaluator.images)
-        measure(evaluator, journal, 0, each * size.repeats, paper_paths(space, seed), watcher)
-        watcher.finish()
+        watcher, passes = Terminal(), each * size.repeats
+        with watcher.watching(f"paper, seed {seed}", passes, evaluator.images, journal.first_missing(passes)):
+            measure(evaluator, journal, passes, paper_paths(space, seed), watcher)
         for repeats in range(1, size.repeats + 1):
             for reading in READINGS:
                 found = paper_contributions(space, journal, repeats, reading, {})
@@ -162,9 +161,9 @@ def factorial_curves(bench: Bench) -> dict[OutcomeKind, dict[Strata, Curve]]:
     rows: dict[tuple[OutcomeKind, Strata, int], list[float]] = {}
     for seed in range(size.factorial_seeds):
         journal, watcher = bench.journal(f"factorial-{seed}"), Terminal()
-        watcher.start(f"factorial, seed {seed}", max(size.passes), evaluator.images)
-        measure(evaluator, journal, 0, max(size.passes), factorial_paths(bench.run.space, seed), watcher)
-        watcher.finish()
+        most = max(size.passes)
+        with watcher.watching(f"factorial, seed {seed}", most, evaluator.images, journal.first_missing(most)):
+            measure(evaluator, journal, most, factorial_paths(bench.run.space, seed), watcher)
         for passes in size.passes:
             for kind in KINDS:
                 found, _ = factorial_contributions(Recorded(design, journal, passes, seed, kinds_of(kind)))
@@ -173,7 +172,7 @@ def factorial_curves(bench: Bench) -> dict[OutcomeKind, dict[Strata, Curve]]:
     return {k: {s: _curve(rows, k, s) for s in STRATA} for k in KINDS}
 
 
-def _curve(rows: dict, name: str, strata: Strata) -> Curve:  # type: ignore[type-arg]
+def _curve(rows: Mapping[tuple[Any, Strata, int], list[float]], name: str, strata: Strata) -> Curve:
     return {n: float(np.mean(v)) for (row, s, n), v in rows.items() if (row, s) == (name, strata)}
 
 
@@ -238,16 +237,21 @@ def compared(
         curves = [*(ours[k][strata] for k in KINDS), *(papers[r][strata] for r in READINGS)]
         print("\n".join(table(f"Kendall, {len(truth)} {strata} architectures", names, curves)))
         print(f"MACs only {alone:.3f}; noise ceiling {ceiling.kendall:.3f} (halves {ceiling.half:.3f})")
-        found = {"macs": alone, "ceiling": ceiling.kendall}
+        found = {"macs": alone, "ceiling": ceiling.kendall, "highest": max(best(c)[1] for c in curves)}
         for kind in KINDS:
             found[f"{kind} at {BUDGET}"] = within(ours[kind][strata], BUDGET)
         for reading in READINGS:
-            count, value = best(papers[reading][strata])
+            curve = papers[reading][strata]
+            count, value = best(curve)
             found[f"paper {reading}"] = value
             for kind in KINDS:
                 fewer = count / reached(ours[kind][strata], value)
+                nearly = reached(curve, 0.97 * value) / reached(ours[kind][strata], 0.97 * value)
                 found[f"{kind} fewer than {reading}"] = fewer
-                print(f"paper ({reading}) {value:.3f} with {count:,}: {kind} needs {fewer:.1f} times fewer")
+                print(
+                    f"paper ({reading}) {value:.3f} with {count:,}: {kind} needs {fewer:.1f} times fewer, "
+                    f"and {nearly:.1f} times fewer for 97 % of it"
+                )
         figures[strata] = found
     return figures
 
@@ -256,17 +260,18 @@ def misses(figures: dict[str, dict[str, float]], quick: bool) -> list[str]:
     """Targets that were not reached, in words."""
     missed = []
     for strata, found in figures.items():
-        kendalls = {kind: found[f"{kind} at {BUDGET}"] for kind in KINDS}
-        top = max(kendalls.values())
-        if top < max(TARGETS[strata], found["macs"]):
-            missed.append(f"Kendall {top:.3f} on {strata} architectures at {BUDGET:,} evaluations")
-        if top > found["ceiling"]:
-            missed.append(f"Kendall {top:.3f} on {strata} architectures is above the ceiling: a mistake")
+        usual = found[f"{USUAL} at {BUDGET}"]
+        if usual < max(TARGETS[strata], found["macs"]):
+            missed.append(f"Kendall {usual:.3f} on {strata} architectures at {BUDGET:,} evaluations")
+        if found["highest"] > found["ceiling"]:
+            missed.append(
+                f"Kendall {found['highest']:.3f} on {strata} architectures is above the ceiling: a mistake"
+            )
     if quick:
         return missed
     uniform = figures["uniform"]
-    soft = max(uniform["probability fewer than base"], uniform["log-probability fewer than base"])
-    for name, value in (("correct", uniform["correct fewer than base"]), ("soft", soft)):
+    for name, kind in (("correct", "correct"), ("soft", USUAL)):
+        value = uniform[f"{kind} fewer than base"]
         if value < TARGETS[name]:
             missed.append(f"{name}: {value:.1f} times fewer evaluations, not {TARGETS[name]:g}")
     return missed

@@ -57,6 +57,10 @@ class MeasureError(BinasError):
     """Something cannot be measured here: a backend or device is missing, or a table names none."""
 
 
+class EvaluatorError(BinasError):
+    """An evaluator answered with something that is not an outcome."""
+
+
 class EstimatorError(BinasError):
     """An estimator or predictor cannot be fitted, read, or judged with what it was given."""
 

@@ -34,6 +34,9 @@ class MemoryJournal:
     def has(self, number):
         return number in self.recorded
 
+    def first_missing(self, end):
+        return next((number for number in range(end) if number not in self.recorded), end)
+
     def write(self, number, outcomes):
         self.recorded[number] = outcomes
 
@@ -58,7 +61,7 @@ def record():
         def paths(images, number):
             return balanced_paths(evaluator.space, images, number, seed)
 
-        measure(evaluator, journal, 0, passes, paths, Watcher())
+        measure(evaluator, journal, passes, paths, Watcher())
         return Recorded(Design(evaluator.space), journal, passes, seed, kinds_of(outcome))
 
     return recorded

@@ -9,7 +9,7 @@ from binas.accuracy.design import Design
 from binas.accuracy.factorial import looks, stability
 from binas.accuracy.normal import normal_equations
 from binas.accuracy.shrinkage import choose_settings
-from binas.errors import ConfigError
+from binas.errors import ConfigError, EvaluatorError
 from binas.search.objective import column_total
 from binas.space import sample_many
 from binas.testing import make_space
@@ -42,7 +42,8 @@ def test_the_plain_fit_is_unbiased_and_its_intervals_cover(record):
 @pytest.mark.parametrize(("images", "passes", "points"), [(150, 8, 1.0), (150, 24, 3.0)])
 def test_intervals_of_shrunken_fits_cover(record, outcome, images, passes, points):
     """Shrinkage biases single contributions; the intervals say so. Predicted differences are covered as well."""
-    inside, pairs = [], []
+    inside, pairs, sizes = [], [], []
+    widest = 4.0 if outcome == "correct" else 2.0  # 0/1 outcomes of few images leave the size of effects open
     design = Design(SPACE)
     rows = design.rows(*SPACE.to_indices(sample_many(SPACE, 40, 9))).toarray()
     gaps = np.column_stack([np.zeros(20), rows[:20] - rows[20:]])
@@ -55,8 +56,11 @@ def test_intervals_of_shrunken_fits_cover(record, outcome, images, passes, point
         inside.append(np.abs(errors) < 1.96 * answer.stderr.flat())
         spread = np.sqrt(np.einsum("ij,jk,ik->i", gaps, answer.covariance, gaps))
         pairs.append(np.abs(gaps[:, 1:] @ errors) < 1.96 * spread)
+        sizes.append((np.square(errors).mean(), np.square(answer.stderr.flat()).mean()))
     assert np.mean(inside) > 0.9
     assert np.mean(pairs) > 0.88
+    error, told = np.sqrt(np.mean(sizes, axis=0))
+    assert told < widest * error  # and no wider than need be
 
 
 def test_shrunken_fits_are_much_closer_than_plain_ones_and_soft_ones_closer_still(record):
@@ -180,7 +184,7 @@ def test_an_interrupted_measurement_goes_on_and_ends_the_same(journal):
         seen.extend(answer.to_data() for answer in answers)
     assert len(whole) == len(looks(12))
     resumed = [answer.to_data() for answer in factorial(KnownEvaluator(truth, 80), journal(80), 12)]
-    assert resumed == whole
+    assert resumed == whole[-len(resumed) :]  # only what is new
 
     class Refusing(KnownEvaluator):
         def outcomes(self, images, depths, configs):
@@ -198,17 +202,79 @@ def test_one_pass_is_too_little(memory_journal):
 
 def test_the_answer_says_where_it_comes_from(record):
     answer, stable = factorial_contributions(
-        record(KnownEvaluator(known_contributions(SPACE, 0), 40), 6, "probability", 2)
+        record(KnownEvaluator(known_contributions(SPACE, 0, 3.0), 200), 6, "probability", 2)
     )
     about = answer.provenance.to_data()
-    assert about["evaluations"] == 240
+    assert about["evaluations"] == 1200
     assert (about["protocol"], about["outcome"], about["images"], about["passes"], about["seed"]) == (
         "factorial",
         "probability",
-        40,
+        200,
         6,
         2,
     )
     assert about["stability"] == stable
-    assert answer.base_count == 240
-    assert sum(depths.sum() for depths in answer.count.depths) == 2 * 240
+    assert answer.base_count == 1200
+    assert sum(depths.sum() for depths in answer.count.depths) == 2 * 1200
+
+
+def test_a_soft_outcome_that_says_nothing_is_left_out(record):
+    """All log-probabilities below the clipping point, or those of the image only: the fit is that of correctness."""
+    truth = known_contributions(SPACE, 4, points=3.0)
+
+    class Hopeless(KnownEvaluator):
+        def outcomes(self, images, depths, configs):
+            found = super().outcomes(images, depths, configs)
+            return type(found)(found.correct, np.full(len(images), -9.0, np.float32))
+
+    hopeless = Hopeless(truth, 300)
+    soft, _ = factorial_contributions(record(hopeless, 6, "log-probability"))
+    hard, _ = factorial_contributions(record(hopeless, 6, "correct"))
+    np.testing.assert_array_equal(soft.values.flat(), hard.values.flat())
+    assert soft.provenance.to_data()["outcome"] == "correct"
+
+
+def test_a_larger_budget_never_replaces_an_answer_by_a_poorer_one(memory_journal):
+    evaluator, journal = KnownEvaluator(known_contributions(SPACE, 0), 40), memory_journal(40)
+    *_, first = factorial(evaluator, journal, 12)
+    more = [answer.provenance.to_data()["passes"] for answer in factorial(evaluator, journal, 20)]
+    assert first.provenance.to_data()["passes"] == 12
+    assert more == [look for look in looks(20) if look >= 12]
+
+
+def test_a_stable_ranking_is_recognised_again(memory_journal):
+    evaluator, journal = (
+        KnownEvaluator(known_contributions(SPACE, 0, points=5.0), 100, noise=0.01),
+        memory_journal(100),
+    )
+    *_, first = factorial(evaluator, journal, 50, "probability", target=0.8)
+    *_, again = factorial(evaluator, journal, 50, "probability", target=0.8)
+    assert again.to_data() == first.to_data()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda o: type(o)(o.correct * np.nan, o.log_probability), "correct=nan"),
+        (lambda o: type(o)(o.correct + 1, o.log_probability), "must be between 0 and 1"),
+        (lambda o: type(o)(o.correct, o.log_probability + 5), "at most 0"),
+        (lambda o: type(o)(o.correct[1:], o.log_probability), r"\(39, 40\) outcomes for 40 images"),
+    ],
+)
+def test_answers_that_are_no_outcomes_are_not_recorded(memory_journal, change, message):
+    class Broken(KnownEvaluator):
+        def outcomes(self, images, depths, configs):
+            return change(super().outcomes(images, depths, configs))
+
+    journal = memory_journal(40)
+    with pytest.raises(EvaluatorError, match=message):
+        next(factorial(Broken(known_contributions(SPACE, 0), 40), journal, 4))
+    assert not journal.recorded
+
+
+def test_too_few_images_and_nothing_to_choose(memory_journal):
+    with pytest.raises(ConfigError, match="9 images are too few"):
+        next(factorial(KnownEvaluator(known_contributions(SPACE, 0), 9), memory_journal(9), 4))
+    single = make_space(1, 1, 1, 1)
+    with pytest.raises(ConfigError, match="single architecture"):
+        next(factorial(KnownEvaluator(known_contributions(single, 0), 20), memory_journal(20), 4))

@@ -46,3 +46,19 @@ def test_damaged_passes_are_named(tmp_path):
     np.save(path, np.zeros(4))
     with pytest.raises(FileError, match="does not hold 5 outcomes"):
         journal.read(0, 0, 5)
+
+
+def test_passes_without_a_header_belong_to_nobody(tmp_path):
+    """Killed while an old measurement was discarded: what is left of it must not be taken for the new one."""
+    Journal(tmp_path, {"images": 5, "evaluator": "old"}).write(0, SOME)
+    (tmp_path / "journal.json").unlink()
+    journal = Journal(tmp_path, {"images": 5, "evaluator": "new"})
+    assert not journal.has(0)
+    assert journal.first_missing(3) == 0
+
+
+def test_a_pass_that_is_no_array_is_named(tmp_path):
+    journal = Journal(tmp_path, {"images": 5})
+    (tmp_path / "pass-000000.npy").write_bytes(b"PK\x03\x04 garbage")
+    with pytest.raises(FileError, match="measured again"):
+        journal.read(0, 0, 5)

@@ -141,11 +141,13 @@ def test_estimates_are_judged_on_the_other_half_of_the_images(run):
         (["--protocol", "paper", "--budget", 100], "one repeat needs"),
     ],
 )
-def test_bad_requests_are_answered_and_nothing_is_written(run, arguments, message):
-    code, text = call("estimate", run, *arguments)
+def test_bad_requests_are_answered_and_nothing_is_changed(run, arguments, message):
+    said("estimate", run, "--budget", 400)
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    code, text = call("estimate", run, *arguments, "--no-resume")
     assert code == 2
     assert message in text
-    assert not (run / "contributions.json").exists()
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
 def test_another_supernet_is_not_mixed_with_what_was_recorded(run):

@@ -354,3 +354,37 @@ class TestColumns:
         assert not one.equals(two)
         assert not one.equals(Column.full(load_space("demo"), math.nan))
         assert one.map(lambda array: array * 0 + 1).equals(Column.full(SPACE, math.nan))
+
+
+def _with_covariance(matrix: np.ndarray) -> Contributions:
+    space = load_space("nas-bench-macro")
+    return Contributions(space, 60.0, Column.full(space, 0.5), covariance=matrix)
+
+
+def _size() -> int:
+    space = load_space("nas-bench-macro")
+    return 1 + space.alpha_size + space.beta_size
+
+
+def test_a_covariance_survives_a_file(tmp_path: Path) -> None:
+    root = np.random.default_rng(0).normal(size=(_size(), _size()))
+    table = _with_covariance(root @ root.T)
+    table.save(tmp_path / "c.json")
+    found = load_contributions(tmp_path / "c.json", table.space).covariance
+    assert found is not None
+    np.testing.assert_allclose(found, table.covariance, rtol=1e-6, atol=1e-5)
+
+
+def test_what_is_not_a_covariance_is_refused(tmp_path: Path) -> None:
+    one = np.eye(_size())
+    with pytest.raises(TableError, match="has shape"):
+        _with_covariance(np.eye(3))
+    with pytest.raises(TableError, match="NaN or infinity"):
+        _with_covariance(one * math.nan).save(tmp_path / "c.json")
+    table = _with_covariance(one)
+    _with_covariance(-one).save(tmp_path / "c.json")
+    with pytest.raises(TableError, match="negative variance"):
+        load_contributions(tmp_path / "c.json", table.space)
+    for text in ("AAAA", "not base64!"):
+        with pytest.raises(TableError, match="covariance"):
+            contributions_from_data({**table.to_data(), "covariance": text}, table.space, "here")

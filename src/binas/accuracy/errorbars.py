@@ -6,9 +6,9 @@ gamma = W m is linear in the outcomes. With s_i the scores of image i (:func:`bi
 
 The first term is the sampling variance, valid whatever the dependence within an image. Shrinkage also biases; with
 effects as large as the prior f K says, the mean squared bias is the second term, M being the share held back and f
-the largest factor that the data do not speak against (``Settings.plausible``). The third is the uncertainty of the
-slope that brings soft outcomes to accuracy. ``noise_k`` is the variance of one evaluation as the sandwich sees it, the
-unit of K.
+the largest factor that the evidence allows (``Settings.plausible``). The third is the uncertainty of the slope that
+brings soft outcomes to accuracy, g the change of gamma with it. ``noise_k`` is the variance of one evaluation as the
+sandwich sees it, the unit of K.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def covariance(recorded: Recorded, sums: Sums, settings: Settings, found: Fit) -
     total = weights @ scores @ weights.T
     total[1:, 1:] += _held_back(sums.gram, scores, settings, found)
     if len(found.direct) > 1:
-        total[1:, 1:] += _slope_part(sums.gram, scores, settings, found)
+        change = found.missed[0] @ found.direct[1]
+        total[1:, 1:] += settings.slope_error**2 * np.outer(change, change)
     spread = np.zeros((1 + recorded.design.size, 1 + size))
     spread[0, 0], spread[1:, 1:] = 1.0, recorded.design.contrasts
     return np.asarray(spread @ total @ spread.T)
@@ -49,14 +50,3 @@ def _held_back(gram: Array, scores: Array, settings: Settings, found: Fit) -> Ar
         noise = np.trace(solved @ own) / np.trace(solved @ gram)
         total += noise * factors[k] * missed @ prior @ missed.T
     return total
-
-
-def _slope_part(gram: Array, scores: Array, settings: Settings, found: Fit) -> Array:
-    """Var(slope) g g', g the change of gamma with the slope."""
-    size, soft = len(gram), found.direct[1]
-    power = float(soft @ gram @ soft)
-    if power <= 0:
-        return np.zeros_like(gram)
-    variance = float(soft @ scores[:size, :size] @ soft) / power**2
-    change = found.missed[0] @ soft
-    return np.asarray(variance * np.outer(change, change))

@@ -8,6 +8,7 @@ shrunken regression of :mod:`binas.accuracy.shrinkage` on the bilinear design of
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from scipy.stats import kendalltau
 from binas.accuracy.design import Design
 from binas.accuracy.errorbars import covariance
 from binas.accuracy.journal import Journal
-from binas.accuracy.normal import Recorded, Sums, normal_equations
+from binas.accuracy.normal import GROUPS, Recorded, Sums, normal_equations
 from binas.accuracy.outcomes import Evaluator, OutcomeKind
-from binas.accuracy.passes import PathsOf, measure
+from binas.accuracy.passes import PathsOf, check_measurable, measure
 from binas.accuracy.paths import balanced_paths
 from binas.accuracy.progress import Watcher
 from binas.accuracy.results import table_of
@@ -48,6 +49,7 @@ def factorial(
     With a ``target`` it ends as soon as the stability of the ranking (:func:`stability`) reaches it. Passes that
     are recorded are not measured again, and the answer is the same as without interruption.
     """
+    check_measurable(evaluator.space, evaluator.images, GROUPS)
     if passes < 2:
         raise ConfigError(f"the factorial protocol needs at least 2 passes over the images, got {passes}.")
     watcher, design, paths = (
@@ -55,17 +57,19 @@ def factorial(
         Design(evaluator.space),
         factorial_paths(evaluator.space, seed),
     )
-    watcher.start("factorial protocol", passes, evaluator.images)
-    done = 0
-    for look in looks(passes):
-        measure(evaluator, journal, done, look, paths, watcher)
-        done = look
-        answer, stable = factorial_contributions(Recorded(design, journal, done, seed, kinds_of(outcome)))
-        watcher.note(f"stability {stable:.3f}")
-        yield answer
-        if target is not None and stable >= target:
-            break
-    watcher.finish()
+    done = journal.first_missing(passes)
+    with watcher.watching("factorial protocol", passes, evaluator.images, done):
+        for look in looks(passes):
+            if look < done and target is None:
+                continue  # a poorer answer than the one that was there
+            measure(evaluator, journal, look, paths, watcher)
+            answer, stable = factorial_contributions(Recorded(design, journal, look, seed, kinds_of(outcome)))
+            watcher.note(f"stability {stable:.3f}")
+            stop = target is not None and stable >= target
+            if look >= done or stop:
+                yield answer
+            if stop:
+                break
 
 
 def factorial_paths(space: SearchSpace, seed: int) -> PathsOf:
@@ -90,9 +94,12 @@ def kinds_of(outcome: OutcomeKind) -> tuple[OutcomeKind, ...]:
 def factorial_contributions(recorded: Recorded, shrink: bool = True) -> tuple[Contributions, float]:
     """Contributions from recorded passes, and the stability of the ranking they give.
 
-    Without ``shrink`` it is the plain least-squares fit within images to the 0/1 outcomes.
+    Without ``shrink`` it is the plain least-squares fit within images to the 0/1 outcomes. A soft outcome that does not
+    go with correctness is left out; the provenance says which outcome was fitted.
     """
     design, sums = recorded.design, normal_equations(recorded)
+    if len(recorded.kinds) > 1 and not sums.soft_helps:
+        recorded, sums = replace(recorded, kinds=("correct",)), sums.first_kind()
     settings = choose_settings(sums, design.similarities) if shrink else Settings({})
     found, stable = fit(sums, design.similarities, settings), stability(design, sums, settings, recorded.seed)
     vector = np.append(sums.means[0], design.contrasts @ found.gamma)
@@ -114,7 +121,7 @@ def stability(design: Design, sums: Sums, settings: Settings, seed: int) -> floa
         halves = np.split(groups, [len(groups) // 2])
         first, second = (fit(sums.only(half), design.similarities, settings).gamma for half in halves)
         taus.append(kendalltau(rows @ (design.contrasts @ first), rows @ (design.contrasts @ second))[0])
-    return float(np.nan_to_num(np.mean(taus)))
+    return float(np.mean(np.nan_to_num(taus)))  # a ranking without any order is worth nothing
 
 
 def _about(recorded: Recorded, settings: Settings, stable: float) -> dict[str, Any]:

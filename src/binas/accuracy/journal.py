@@ -29,19 +29,22 @@ class Journal:
     def __init__(self, folder: Path, identity: Mapping[str, Any], fresh: bool = False) -> None:
         """Open what is in ``folder`` if it has the same ``identity``, or start; ``fresh`` discards what is there."""
         self.folder, self.identity = folder, dict(identity)
-        if fresh:
-            self.clear()
-        if exists(folder / HEADER):
+        if exists(folder / HEADER) and not fresh:
             self._check()
         else:
+            self.clear()
             write_text(folder / HEADER, dump_json({"format": FORMAT, "version": VERSION, **self.identity}))
         self.images = int(self.identity["images"])
 
     def clear(self) -> None:
-        """Remove all passes, the header first, so that no half of a journal is taken for a whole."""
-        (self.folder / HEADER).unlink(missing_ok=True)
-        for path in self.folder.glob("pass-*.npy"):
+        """Remove all passes, then the header: passes without one belong to nobody and are removed as well."""
+        for path in [*self.folder.glob("pass-*.npy"), *self.folder.glob(".pass-*")]:
             path.unlink()
+        (self.folder / HEADER).unlink(missing_ok=True)
+
+    def first_missing(self, end: int) -> int:
+        """The first pass before ``end`` that is not recorded, or ``end``."""
+        return next((number for number in range(end) if not self.has(number)), end)
 
     def has(self, number: int) -> bool:
         """Whether a pass is recorded."""
@@ -59,7 +62,7 @@ class Journal:
         """Outcomes of images ``first`` to ``end`` in one pass."""
         path = self._path(number)
         try:
-            entries = np.load(path, mmap_mode="r", allow_pickle=False)
+            entries = np.lib.format.open_memmap(path, mode="r")
         except (OSError, ValueError, EOFError) as error:
             raise FileError(f"cannot read {path}: {error}. Delete it; the pass is measured again.") from error
         if entries.dtype != ENTRY or entries.shape != (self.images,):

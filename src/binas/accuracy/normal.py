@@ -1,4 +1,4 @@
-"""Normal equations of recorded passes, within images, read in stretches: memory grows with (features)^2 only.
+"""Normal equations of recorded passes, within images, read in stretches: memory does not grow with images or passes.
 
 With x = T'z (:mod:`binas.accuracy.design`) and bars for means over the P passes of an image i,
 
@@ -11,6 +11,7 @@ unbiased for any P >= 2. (Centring the outcomes alone would shrink all effects b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,6 +26,7 @@ from binas.accuracy.paths import balanced_paths
 
 GROUPS = 10
 AT_ONCE = 2**17  # evaluations in memory
+DENSE = 2**23  # numbers in a dense matrix of (images, features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +81,7 @@ class Recorded:
 
     def stretches(self) -> Iterator[Stretch]:
         """All images, a stretch after the other."""
-        step = max(1, AT_ONCE // self.passes)
+        step = max(1, min(AT_ONCE // self.passes, DENSE // self.design.size))
         for first in range(0, self.journal.images, step):
             yield self._stretch(np.arange(first, min(first + step, self.journal.images)))
 
@@ -95,15 +97,21 @@ class Recorded:
 class Sums:
     """Per group of images: ``grams`` (G, q, q), ``moments`` (kinds, G, q).
 
-    Of all evaluations: ``means`` (kinds,) of the outcomes, ``spreads`` (kinds,), their sums of squares within images,
-    and ``counts`` (size,), how often each config and depth was used.
+    Of all evaluations: ``means`` (kinds,) of the outcomes, ``products`` (kinds, kinds), their sums of products within
+    images, ``counts`` (size,), how often each config and depth was used, and ``freedom``, images * (passes - 1).
     """
 
     grams: Array
     moments: Array
     means: Array
-    spreads: Array
+    products: Array
     counts: Array
+    freedom: int
+
+    @property
+    def spreads(self) -> Array:
+        """Sums of squares within images, (kinds,)."""
+        return np.diag(self.products)
 
     @cached_property
     def gram(self) -> Array:
@@ -116,8 +124,21 @@ class Sums:
         return np.asarray(self.moments.sum(axis=1))
 
     def only(self, groups: Indices) -> Sums:
-        """Some of the groups."""
+        """Gram and moments of some of the groups; the rest stays that of all."""
         return replace(self, grams=self.grams[groups], moments=self.moments[:, groups])
+
+    @property
+    def soft_helps(self) -> bool:
+        """Whether the soft outcome goes with correctness within images: correlation above twice its error."""
+        both = math.sqrt(float(self.spreads[0] * self.spreads[1]))
+        return both > 0 and float(self.products[0, 1]) / both > 2 / math.sqrt(self.freedom)
+
+    def first_kind(self) -> Sums:
+        """Without the soft outcome."""
+        one = slice(0, 1)
+        return replace(
+            self, moments=self.moments[one], means=self.means[one], products=self.products[one, one]
+        )
 
     def folds(self) -> list[tuple[Sums, Sums]]:
         """(all groups but one, that one), for each group."""
@@ -135,12 +156,12 @@ def normal_equations(recorded: Recorded) -> Sums:
     design, groups = recorded.design, image_groups(recorded.journal.images, recorded.seed)
     grams = np.zeros((GROUPS, design.size, design.size))
     moments = np.zeros((len(recorded.kinds), GROUPS, design.size))
-    totals, spreads = np.zeros((2, len(recorded.kinds)))
+    totals, products = np.zeros(len(recorded.kinds)), np.zeros((len(recorded.kinds),) * 2)
     used = np.zeros(design.size)
     for stretch in recorded.stretches():
         counts, centred = stretch.per_image(np.ones(len(stretch.owners))), stretch.centred
         totals += stretch.values.sum(axis=(1, 2))
-        spreads += np.square(centred).sum(axis=1)
+        products += centred @ centred.T
         used += counts.sum(axis=0)
         for g in range(GROUPS):
             inside = groups[stretch.images] == g
@@ -150,7 +171,8 @@ def normal_equations(recorded: Recorded) -> Sums:
             moments[:, g] += rows.T.dot(centred[:, chosen].T).T
     contrasts = design.contrasts
     means = totals / recorded.evaluations
-    return Sums(contrasts.T @ grams @ contrasts, moments @ contrasts, means, spreads, used)
+    freedom = recorded.journal.images * (recorded.passes - 1)
+    return Sums(contrasts.T @ grams @ contrasts, moments @ contrasts, means, products, used, freedom)
 
 
 def score_products(recorded: Recorded, gammas: Array, base: float) -> Array:

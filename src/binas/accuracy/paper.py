@@ -25,7 +25,7 @@ import numpy as np
 from binas.accuracy.design import Design
 from binas.accuracy.journal import Journal
 from binas.accuracy.outcomes import Array, Evaluator, Indices
-from binas.accuracy.passes import PathsOf, measure
+from binas.accuracy.passes import PathsOf, check_measurable, measure
 from binas.accuracy.paths import DEPTH, Paths, conditioned_paths
 from binas.accuracy.progress import Watcher
 from binas.accuracy.results import table_of
@@ -85,18 +85,19 @@ def paper(
     seed: int = 0,
     watcher: Watcher | None = None,
 ) -> Iterator[Contributions]:
-    """Measure, and give the answer after every repeat; passes that are recorded are not measured again."""
+    """Measure, and give the answer after every new repeat; passes that are recorded are not measured again."""
+    check_measurable(evaluator.space, evaluator.images, 2)
     if repeats < 1:
         raise ConfigError(f"the paper protocol needs at least one repeat, got {repeats}.")
     watcher, space = watcher or Watcher(), evaluator.space
     each, paths = paper_passes(space), paper_paths(space, seed)
-    watcher.start("paper protocol", repeats * each, evaluator.images)
-    for repeat in range(repeats):
-        measure(evaluator, journal, repeat * each, (repeat + 1) * each, paths, watcher)
-        answer = paper_contributions(space, journal, repeat + 1, reading, {"seed": seed})
-        watcher.note(f"repeat {repeat + 1} of {repeats}, E[Acc] {answer.base:.2f} %")
-        yield answer
-    watcher.finish()
+    done = journal.first_missing(repeats * each)
+    with watcher.watching("paper protocol", repeats * each, evaluator.images, done):
+        for repeat in range(max(1, done // each), repeats + 1):
+            measure(evaluator, journal, repeat * each, paths, watcher)
+            answer = paper_contributions(space, journal, repeat, reading, {"seed": seed})
+            watcher.note(f"repeat {repeat} of {repeats}, E[Acc] {answer.base:.2f} %")
+            yield answer
 
 
 def paper_paths(space: SearchSpace, seed: int) -> PathsOf:
@@ -162,4 +163,4 @@ def _accuracies(journal: Journal, repeats: int, passes: int) -> tuple[Array, Arr
         products += shares @ shares.T
     means = total / journal.images
     spread = products / journal.images - np.outer(means, means)
-    return means, spread / max(1, journal.images - 1)
+    return means, spread / (journal.images - 1)

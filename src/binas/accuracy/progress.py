@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -12,8 +14,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 class Watcher:
     """Shows nothing: the base of the others, and the one for tests and libraries."""
 
-    def start(self, what: str, total: int, images: int) -> None:
-        """A measurement of up to ``total`` steps of ``images`` images each begins, or goes on."""
+    @contextmanager
+    def watching(self, what: str, total: int, images: int, done: int = 0) -> Iterator[None]:
+        """A measurement of up to ``total`` steps of ``images`` images each, of which ``done`` are there already."""
+        self.start(what, total, images, done)
+        try:
+            yield
+        finally:
+            self.finish()
+
+    def start(self, what: str, total: int, images: int, done: int = 0) -> None:
+        """It begins, or goes on."""
 
     def advance(self, done: int) -> None:
         """``done`` steps are finished."""
@@ -22,7 +33,7 @@ class Watcher:
         """Something new is known, such as the stability of the ranking."""
 
     def finish(self) -> None:
-        """The measurement is over."""
+        """The measurement is over, or was interrupted."""
 
 
 class Terminal(Watcher):
@@ -30,12 +41,13 @@ class Terminal(Watcher):
 
     def __init__(self) -> None:
         self._bar: Progress | None = None
-        self._what, self._total, self._images, self._done = "", 0, 0, 0
+        self._what, self._total, self._images, self._done, self._before = "", 0, 0, 0, 0
         self._began = time.monotonic()
 
-    def start(self, what: str, total: int, images: int) -> None:
+    def start(self, what: str, total: int, images: int, done: int = 0) -> None:
         """Open the bar."""
-        self._what, self._total, self._images, self._done = what, total, images, 0
+        self._what, self._total, self._images = what, total, images
+        self._done = self._before = done
         self._began = time.monotonic()
         if not sys.stderr.isatty():
             return
@@ -49,7 +61,7 @@ class Terminal(Watcher):
             console=Console(stderr=True),
         )
         self._bar.start()
-        self._bar.add_task(what, total=total, images="0", note="")
+        self._bar.add_task(what, total=total, completed=done, images=f"{done * images:,}", note="")
 
     def advance(self, done: int) -> None:
         """Move the bar."""
@@ -62,9 +74,16 @@ class Terminal(Watcher):
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], note=text)
         else:
-            left = (time.monotonic() - self._began) / max(1, self._done) * (self._total - self._done)
-            images = f"{self._done * self._images:,} images, at most {left:.0f} s left"
-            sys.stderr.write(f"{self._what}: {self._done} of {self._total} ({images}): {text}\n")
+            sys.stderr.write(
+                f"{self._what}: {self._done} of {self._total} ({self._done * self._images:,} images{self._left()}): {text}\n"
+            )
+
+    def _left(self) -> str:
+        """Time left if it goes on as in this session; nothing before the first step."""
+        new = self._done - self._before
+        if not new:
+            return ""
+        return f", about {(time.monotonic() - self._began) / new * (self._total - self._done):.0f} s left"
 
     def finish(self) -> None:
         """Close the bar."""

@@ -54,7 +54,7 @@ def measure_samples(
     about: Mapping[str, Any] | None = None,
     watcher: Watcher | None = None,
 ) -> Iterator[Samples]:
-    """Measure architectures one by one, giving all rows so far after each; rows of ``known`` stay as they are.
+    """Measure architectures one by one, giving all rows so far after each new one; rows of ``known`` stay.
 
     With ``recalibration`` > 0 each network's BatchNorm is first re-estimated on that many training images.
     ``about`` says in the provenance what was measured; ``known`` must say the same.
@@ -63,14 +63,16 @@ def measure_samples(
     provenance = Provenance(source="measured", date=today(), tool=f"binas {__version__}", **told)
     rows = {} if known is None else {row.architecture: row for row in _checked(known, told).rows}
     halves, watcher = image_halves(len(images)), watcher or Watcher()
-    watcher.start("samples", len(architectures), len(images))
-    for number, architecture in enumerate(architectures, 1):
-        if architecture not in rows:
+    missing = [item for item in architectures if item not in rows]
+    done = len(architectures) - len(missing)
+    with watcher.watching("samples", len(architectures), len(images), done):
+        if not missing:
+            yield Samples(supernet.space, tuple(rows.values()), provenance)
+        for number, architecture in enumerate(missing, done + 1):
             (correct,) = correct_images(supernet, architecture, data, [images], recalibration)
             rows[architecture] = sample_of(architecture, correct, halves)
-        watcher.advance(number)
-        yield Samples(supernet.space, tuple(rows.values()), provenance)
-    watcher.finish()
+            watcher.advance(number)
+            yield Samples(supernet.space, tuple(rows.values()), provenance)
 
 
 def correct_images(

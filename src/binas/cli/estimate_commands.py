@@ -12,7 +12,7 @@ import typer
 from binas.cli.output import Json, examples, print_json, say, table
 
 if TYPE_CHECKING:
-    from binas.accuracy import Evaluator, Journal, Watcher
+    from binas.accuracy import Evaluator
     from binas.data.images import IndexedImages
     from binas.pipeline.run import Run
     from binas.tables import Contributions
@@ -122,18 +122,11 @@ def estimate(
 
     Interrupt it at any time: the same command goes on, and the answer so far is in the file.
     """
-    from binas.accuracy import Journal, SupernetEvaluator, Terminal, Watcher
-    from binas.errors import ConfigError
+    from binas.accuracy import Journal, SupernetEvaluator, Terminal, Watcher, factorial, paper
     from binas.pipeline.run import open_run
     from binas.training.checkpoint import weights_digest
 
-    given = {"outcome": outcome, "stability": stability, "repeats": repeats, "reading": reading}
-    foreign = ("repeats", "reading") if protocol is Protocol.factorial else ("outcome", "stability")
-    unused = [f"--{name}" for name in foreign if given[name] is not None]
-    if unused:
-        raise ConfigError(
-            f"the {protocol.value} protocol does not use {' and '.join(unused)}; leave it away."
-        )
+    _check_used(protocol, outcome=outcome, stability=stability, repeats=repeats, reading=reading)
     opened = open_run(run)
     supernet, chosen = opened.supernet(), validation_images(opened, half, images)
     evaluator = SupernetEvaluator(supernet, opened.data, chosen, weights_digest(supernet))
@@ -150,51 +143,43 @@ def estimate(
         f"half{half}" if half else "",
         f"{images}images" if images else "",
     ]
+    amount = _affordable(protocol, evaluator, budget, repeats or 10)  # refused before anything is discarded
     journal = Journal(run / "outcomes" / "-".join(filter(None, parts)), identity, fresh=not resume)
     watcher = Watcher() if quiet or as_json else Terminal()
     if protocol is Protocol.paper:
-        answers = _paper(evaluator, journal, budget, repeats or 10, reading or Reading.base, seed, watcher)
+        answers = paper(evaluator, journal, amount, (reading or Reading.base).value, seed, watcher)
     else:
         kind = outcome or Outcome.log_probability
-        answers = _factorial(evaluator, journal, budget, kind, stability, seed, watcher)
+        answers = factorial(evaluator, journal, amount, kind.value, stability, seed, watcher)
     target = out or run / "contributions.json"
     for answer in answers:
         answer.save(target)
     _show(answer, target, as_json)
 
 
-def _factorial(
-    evaluator: Evaluator,
-    journal: Journal,
-    budget: int | None,
-    outcome: Outcome,
-    stability: float | None,
-    seed: int,
-    watcher: Watcher,
-) -> Iterator[Contributions]:
-    from binas.accuracy.factorial import factorial
+def _check_used(protocol: Protocol, **given: object) -> None:
+    """Refuse options of the other protocol."""
+    from binas.errors import ConfigError
+
+    foreign = ("repeats", "reading") if protocol is Protocol.factorial else ("outcome", "stability")
+    unused = [f"--{name}" for name in foreign if given[name] is not None]
+    if unused:
+        raise ConfigError(
+            f"the {protocol.value} protocol does not use {' and '.join(unused)}; leave it away."
+        )
+
+
+def _affordable(protocol: Protocol, evaluator: Evaluator, budget: int | None, repeats: int) -> int:
+    """Passes of the factorial protocol, or repeats of the paper's, that the budget pays for."""
+    from binas.accuracy.paper import paper_passes
     from binas.accuracy.passes import affordable
 
-    passes = USUAL_PASSES if budget is None else affordable(budget, evaluator.images, 2, "the protocol")
-    return factorial(evaluator, journal, passes, outcome.value, stability, seed, watcher)
-
-
-def _paper(
-    evaluator: Evaluator,
-    journal: Journal,
-    budget: int | None,
-    repeats: int,
-    reading: Reading,
-    seed: int,
-    watcher: Watcher,
-) -> Iterator[Contributions]:
-    from binas.accuracy.paper import paper, paper_passes
-    from binas.accuracy.passes import affordable
-
-    passes = paper_passes(evaluator.space)
-    if budget is not None:
-        repeats = min(repeats, affordable(budget, evaluator.images, passes, "one repeat") // passes)
-    return paper(evaluator, journal, repeats, reading.value, seed, watcher)
+    if protocol is Protocol.factorial:
+        return USUAL_PASSES if budget is None else affordable(budget, evaluator.images, 2, "the protocol")
+    each = paper_passes(evaluator.space)
+    if budget is None:
+        return repeats
+    return min(repeats, affordable(budget, evaluator.images, each, "one repeat") // each)
 
 
 def validation_images(run: Run, half: int | None, count: int | None = None) -> IndexedImages:

@@ -78,6 +78,14 @@ class Contributions:
     base_count: float = math.nan
     covariance: Array | None = None
 
+    def __post_init__(self) -> None:
+        size = 1 + self.space.alpha_size + self.space.beta_size
+        if self.covariance is not None and self.covariance.shape != (size, size):
+            raise TableError(
+                f"the covariance has shape {self.covariance.shape}; base and contributions of the space "
+                f"{self.space.name!r} need {(size, size)}."
+            )
+
     def to_data(self) -> dict[str, Any]:
         """The JSON object of the file."""
         known = {} if self.covariance is None else {"covariance": covariance_data(self.covariance)}
@@ -126,6 +134,8 @@ def contributions_from_data(data: Any, space: SearchSpace, where: str) -> Contri
 
 def covariance_data(covariance: Array) -> str:
     """The lower triangle as text: row by row, 32-bit little-endian floats, base64."""
+    if not np.isfinite(covariance).all():
+        raise TableError("the covariance of the contributions holds NaN or infinity; it cannot be written.")
     lower = covariance[np.tril_indices(len(covariance))]
     return base64.b64encode(lower.astype("<f4").tobytes()).decode("ascii")
 
@@ -141,12 +151,18 @@ def _covariance(text: str | None, size: int, problems: list[str]) -> Array | Non
         return None
     if len(lower) != size * (size + 1) // 2 or not np.isfinite(lower).all():
         problems.append(
-            f"covariance must hold {size * (size + 1) // 2} finite numbers, it holds {len(lower)}"
+            f"covariance must hold {size * (size + 1) // 2} finite numbers, it holds {np.isfinite(lower).sum()}"
         )
         return None
     full = np.zeros((size, size))
     full[np.tril_indices(size)] = lower
-    return np.asarray(full + np.tril(full, -1).T)
+    full += np.tril(full, -1).T
+    spectrum = np.linalg.eigvalsh(full)
+    if spectrum[0] < -1e-4 * max(spectrum[-1], 0.0):  # what 32-bit floats may do to a zero, and no more
+        problems.append(
+            "covariance is not one: it gives some combination of contributions a negative variance"
+        )
+    return full
 
 
 def load_contributions(path: Path, space: SearchSpace) -> Contributions:

@@ -106,6 +106,12 @@ def _read_tensors(path: Path, digest: str) -> Tensors:
 
 def load_weights(module: torch.nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
     """Copy tensors into a module of exactly the same names and shapes."""
+    check_weights(module, tensors, where)
+    module.load_state_dict(dict(tensors))
+
+
+def check_weights(module: torch.nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
+    """Refuse tensors whose names or shapes are not those of the module, which may be without memory (meta)."""
     own = module.state_dict()
     problems = [f"{name} is missing" for name in own if name not in tensors]
     problems += [f"{name} is not part of the network" for name in tensors if name not in own]
@@ -119,4 +125,3 @@ def load_weights(module: torch.nn.Module, tensors: Mapping[str, Tensor], where: 
             f"the weights in {where} do not fit this network ({len(problems)} differences, first: {problems[0]}). "
             "They belong to another space or block family."
         )
-    module.load_state_dict(dict(tensors))

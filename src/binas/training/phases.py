@@ -66,6 +66,13 @@ def fresh_supernet(space: SearchSpace, seed: int) -> Supernet:
         return Supernet(space)
 
 
+def fresh_network(space: SearchSpace, architecture: Architecture, seed: int) -> StaticNetwork:
+    """A network of its own with random weights that depend on the seed only."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derived_seed(seed, "weights"))
+        return StaticNetwork.from_architecture(space, architecture)
+
+
 def train_heaviest(space: SearchSpace, bench: Bench) -> Supernet:
     """Phase 1: w_h, the largest architecture. It is trained in place, so that the supernet starts from it."""
     bench.data.check(space)
@@ -125,14 +132,12 @@ def fine_tune(
 ) -> StaticNetwork:
     """Phase 3: one architecture as a network of its own, from the weights of w*, taught by w_h.
 
-    ``bench.folder`` is that of this architecture. The epoch with the best validation accuracy is kept.
+    ``bench.folder`` is that of this architecture. The epoch with the best validation accuracy is kept, measured on the
+    averaged weights where averaging is on; epoch 0 is the recalibrated start. From scratch, only the start differs:
+    epochs, schedule and teacher are the same, so that the two can be compared.
     """
     space, phase = supernet.space, bench.config.finetune
-    network = extract(supernet, architecture)
-    if phase.from_scratch:
-        network = extract(fresh_supernet(space, bench.config.seed), architecture)
-    else:
-        recalibrate(network, calibration_batches(bench.data, phase.recalibration, device_of(supernet)))
+    network = _starting_network(supernet, architecture, bench)
     teacher = Teacher(extract(heaviest, space.extreme()), bench.data, phase.distillation)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
@@ -157,6 +162,16 @@ def fine_tune(
         select="accuracy",
     )
     return _finished(job, network)
+
+
+def _starting_network(supernet: Supernet, architecture: Architecture, bench: Bench) -> StaticNetwork:
+    """The network fine-tuning starts from: the supernet's weights with statistics of its own, or fresh ones."""
+    phase = bench.config.finetune
+    if phase.from_scratch:
+        return fresh_network(supernet.space, architecture, bench.config.seed)
+    network = extract(supernet, architecture)
+    recalibrate(network, calibration_batches(bench.data, phase.recalibration, device_of(supernet)))
+    return network
 
 
 def supernet_metrics(network: nn.Module, data: ImageData) -> Metrics:

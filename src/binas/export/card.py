@@ -114,9 +114,11 @@ def _loading(model: ModelFile) -> Iterator[str]:
     yield "```python"
     yield "# binas: pip install binas"
     yield "import binas, torch"
+    yield "from binas.data import normalise"
     yield ""
     yield 'network = binas.load_model(".")  # this folder; weights are checked against model.json'
-    yield f"logits = network(torch.zeros(1, {shape}))  # normalised images"
+    yield f"images = torch.zeros(1, {shape}, dtype=torch.uint8)"
+    yield f"logits = network(normalise(images, {model.input.mean}, {model.input.std}))"
     yield "```"
     if ONNX in model.graphs:
         yield ""

@@ -88,7 +88,7 @@ class Int8Facts:
         if self.latency.high < self.latency_before.low:
             change = f"{self.speed:.2f} times as fast as float32 on this machine"
         elif self.latency.low > self.latency_before.high:
-            change = f"SLOWER than float32 on this machine ({1 / self.speed:.2f} times its latency)"
+            change = f"slower than float32 on this machine ({1 / self.speed:.2f} times its latency)"
         else:
             change = "as fast as float32 on this machine within the noise"
         points = self.accuracy - self.accuracy_before
@@ -147,7 +147,7 @@ def before_and_after(graph: Graph, model: bytes, quantised: bytes, how: Quantisa
         _latency(measured.estimates[BEFORE]),
         _latency(measured.estimates[AFTER]),
         device_name(how.settings),
-        f"{runtime_name(how.settings)}, {how.settings.threads} threads, batch {how.settings.batch}",
+        f"{runtime_name(how.settings)}, {_threads(how.settings.threads)}, batch {how.settings.batch}",
         measured.warnings,
     )
 
@@ -164,6 +164,10 @@ class _GraphDevice(BackendDevice):
         if entry == CONTROL:
             return super().prepare(entry)
         return self.graphs.prepare_graph(self.models[entry], [self.images])
+
+
+def _threads(count: int) -> str:
+    return f"{count} thread{'' if count == 1 else 's'}"
 
 
 def _latency(estimate: Estimate) -> Latency:

@@ -54,7 +54,8 @@ def finetune(
     as_json: Json = False,
 ) -> None:
     """Fine-tune one architecture of a run. Interrupt it at any time; the same command goes on."""
-    from binas.pipeline.networks import network_folder, network_name, read_choice, run_to_tune, tune
+    from binas.pipeline.network_record import network_folder, network_name
+    from binas.pipeline.networks import read_choice, run_to_tune, tune
     from binas.supernet.memory import keep_memory
     from binas.training.reporting import RunReporter
 
@@ -63,7 +64,7 @@ def finetune(
     opened = run_to_tune(run, [*(changes or ()), *extra])
     architecture = read_choice(opened.space, arch)
     chosen = name or network_name(architecture, opened.config.training.finetune.from_scratch)
-    reporter = RunReporter(network_folder(opened, chosen), quiet=quiet or as_json)
+    reporter = RunReporter(network_folder(run, chosen), quiet=quiet or as_json)
     found = tune(opened, architecture, chosen, reporter)
     if os.environ.get("RANK", "0") != "0":  # one of several processes speaks
         return
@@ -87,7 +88,8 @@ def _show_tuned(found: TunedNetwork) -> None:
         f"{held.validation.images} validation images",
         f"{held.test.images} test images",
     )
-    table(columns, rows, title=record.architecture)
+    say(f"{record.architecture}:")
+    table(columns, rows)
     done = f"done in {record.seconds:g} s" if found.new else "was done already; nothing was changed"
     say(
         f"{record.parameters:,} parameters, {record.macs:,} MACs. Epoch {record.judgement.epoch} was kept (0 is the "
@@ -159,7 +161,8 @@ def _export_json(done: Exported) -> dict[str, Any]:
 
 def _show_export(done: Exported) -> None:
     rows = [(path.name, f"{path.stat().st_size:,}") for path in done.files]
-    table(("file", "bytes"), rows, title=str(done.folder))
+    say(f"{done.folder}:")
+    table(("file", "bytes"), rows)
     for name, entry in done.model.graphs.items():
         worst = max((item.difference for item in entry.parity), default=0.0)
         say(f"{name} computes what PyTorch computes: logits differ by at most {worst:.2g}.")

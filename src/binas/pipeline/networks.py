@@ -1,24 +1,15 @@
-"""The networks of a run: fine-tuned and exported, one folder each.
-
-RUN/networks/NAME/network.json    what it is and how good: architecture, accuracies, size (written when all is done)
-RUN/networks/NAME/finetune/       checkpoints while it is fine-tuned, its weights afterwards
-RUN/networks/NAME/metrics.jsonl   figures after each epoch; tensorboard/ the same for TensorBoard
-RUN/networks/NAME/export/         files for others (:mod:`binas.export`)
-"""
+"""The networks of a run: fine-tuned, judged once, and exported, one folder each."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 import shlex
 import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
-
-from pydantic import BaseModel, ConfigDict, ValidationError
+from typing import Literal
 
 from binas.errors import ConfigError, FileError
 from binas.export import (
@@ -35,46 +26,33 @@ from binas.export.graph import InputKind
 from binas.export.model_file import JSON, ModelFile, read_model_file
 from binas.files import dump_json, exists, read_json, read_text, write_text
 from binas.pipeline.config import FILE, load_config
+from binas.pipeline.network_record import (
+    EXPORT,
+    RECORD,
+    NetworkRecord,
+    network_folder,
+    network_name,
+    read_record,
+    record_of,
+    tuned_names,
+)
 from binas.pipeline.run import Run, open_run
 from binas.resources.analytic import architecture_work
 from binas.space.architecture import Architecture
 from binas.space.reading import read_architecture
 from binas.space.space import SearchSpace
+from binas.supernet.network import Supernet
 from binas.supernet.static import StaticNetwork
 from binas.training.checkpoint import load_checkpoint, load_weights, weights_digest
 from binas.training.checks import check_training
 from binas.training.evaluation import Accuracy
 from binas.training.loop import WEIGHTS, make_accelerator
-from binas.training.phases import Bench, fine_tune, flattened
+from binas.training.phases import Bench, fine_tune, flattened, teacher_of
 from binas.training.reporting import Reporter
+from binas.training.teacher import Teacher
 from binas.training.tuned import HeldOut, Judgement, judge
 
-NETWORKS, RECORD, EXPORT = "networks", "network.json", "export"
-NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,79}")
 DATA_LICENCES = dict.fromkeys(("embedded", "fashion-mnist"), "MIT, Zalando SE")
-
-
-class NetworkRecord(BaseModel):
-    """``network.json``: a fine-tuned network of a run.
-
-    ``judgement`` holds the accuracies with the supernet's weights and after fine-tuning; ``seconds`` is the time of
-    the call that finished it. ``settings`` are those of ``training.finetune``, one level of dotted names. ``weights`` is
-    a short hash of what the figures belong to.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    format: Literal["binas/network"] = "binas/network"
-    version: Literal[1] = 1
-    name: str
-    architecture: str
-    from_scratch: bool
-    settings: dict[str, Any]
-    weights: str
-    judgement: Judgement
-    parameters: int
-    macs: int
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -97,19 +75,6 @@ class TunedNetwork:
         return self.record.judgement.tuned
 
 
-def network_name(architecture: Architecture, from_scratch: bool = False) -> str:
-    """The name a network has when none is given: a short hash of its architecture."""
-    digest = hashlib.sha256(str(architecture).encode()).hexdigest()[:10]
-    return f"{digest}-scratch" if from_scratch else digest
-
-
-def network_folder(run: Run, name: str) -> Path:
-    """Where the network of that name lives."""
-    if NAME.fullmatch(name) is None:
-        raise FileError(f"{name[:100]!r} is no name of a network; use letters, digits, dots, _ and -.")
-    return run.folder / NETWORKS / name
-
-
 def run_to_tune(folder: Path, changes: Iterable[str] = ()) -> Run:
     """A run with settings of ``training.finetune`` changed for this call; its configuration stays as it is."""
     opened = open_run(folder)
@@ -125,48 +90,88 @@ def run_to_tune(folder: Path, changes: Iterable[str] = ()) -> Run:
     return run
 
 
+@dataclass(frozen=True)
+class Tuning:
+    """Fine-tuning of several networks of one run: supernet, teacher and the teacher's logits are made once."""
+
+    run: Run
+
+    @cached_property
+    def supernet(self) -> Supernet:
+        """The weights networks start from."""
+        return self.run.supernet()
+
+    @cached_property
+    def heaviest(self) -> Supernet:
+        """The weights they are taught by."""
+        return self.run.supernet("heaviest")
+
+    @cached_property
+    def teacher(self) -> Teacher:
+        """The heaviest network with its logits."""
+        settings = self.run.config.training.finetune.distillation
+        return teacher_of(self.heaviest, self.run.data, settings)
+
+    def tune(
+        self, architecture: Architecture, name: str | None = None, reporter: Reporter | None = None
+    ) -> TunedNetwork:
+        """Fine-tune one architecture, and judge it once; what is finished is only read.
+
+        An interrupted call is gone on with. A folder of another architecture, or of other settings, is refused.
+        """
+        run, config = self.run, self.run.config.training
+        run.space.check(architecture)
+        name = name or network_name(architecture, config.finetune.from_scratch)
+        folder = network_folder(run.folder, name)
+        old = record_of(folder, architecture)
+        accelerator = make_accelerator(config)
+        heard = reporter if reporter and accelerator.is_main_process else Reporter()
+        bench = Bench(run.data, config, folder, accelerator, heard)
+        start = time.monotonic()
+        network = fine_tune(self.supernet, self.heaviest, architecture, bench, self.teacher)
+        if old is not None and old.weights == weights_digest(network):
+            return TunedNetwork(folder, old, network, new=False)
+        judgement = judge(network, self.supernet, architecture, bench)
+        record = _record(name, run, architecture, network, judgement, time.monotonic() - start)
+        if accelerator.is_main_process:
+            write_text(folder / RECORD, dump_json(record.model_dump(mode="json")))
+        return TunedNetwork(folder, record, network, new=True)
+
+
 def tune(
     run: Run, architecture: Architecture, name: str | None = None, reporter: Reporter | None = None
 ) -> TunedNetwork:
-    """Fine-tune one architecture of a trained run, and judge it once; what is finished is only read.
+    """Fine-tune one architecture of a trained run; see :meth:`Tuning.tune`, which suits several."""
+    return Tuning(run).tune(architecture, name, reporter)
 
-    An interrupted call is gone on with. A folder of another architecture, or of other settings, is refused.
-    """
-    config = run.config.training
-    run.space.check(architecture)
-    name = name or network_name(architecture, config.finetune.from_scratch)
-    folder = network_folder(run, name)
-    old = _record_of(folder, architecture)
-    accelerator = make_accelerator(config)
-    heard = reporter if reporter and accelerator.is_main_process else Reporter()
-    bench = Bench(run.data, config, folder, accelerator, heard)
-    supernet, heaviest = run.supernet(), run.supernet("heaviest")
-    start = time.monotonic()
-    network = fine_tune(supernet, heaviest, architecture, bench)
-    if old is not None and old.weights == weights_digest(network):
-        return TunedNetwork(folder, old, network, new=False)
-    work = architecture_work(run.space, architecture)
-    record = NetworkRecord(
+
+def _record(
+    name: str,
+    run: Run,
+    architecture: Architecture,
+    network: StaticNetwork,
+    judgement: Judgement,
+    seconds: float,
+) -> NetworkRecord:
+    work, settings = architecture_work(run.space, architecture), run.config.training.finetune
+    return NetworkRecord(
         name=name,
         architecture=str(architecture),
-        from_scratch=config.finetune.from_scratch,
-        settings=flattened(config.finetune.model_dump(mode="json")),
+        from_scratch=settings.from_scratch,
+        settings=flattened(settings.model_dump(mode="json")),
         weights=weights_digest(network),
-        judgement=judge(network, supernet, architecture, bench),
+        judgement=judgement,
         parameters=work.params,
         macs=work.macs,
-        seconds=round(time.monotonic() - start, 2),
+        seconds=round(seconds, 2),
     )
-    if accelerator.is_main_process:
-        write_text(folder / RECORD, dump_json(record.model_dump(mode="json")))
-    return TunedNetwork(folder, record, network, new=True)
 
 
 def open_tuned(run: Run, network: str | Path) -> TunedNetwork:
     """A fine-tuned network of a run, by its name or its folder."""
-    folder = Path(network) if exists(Path(network) / RECORD) else network_folder(run, str(network))
+    folder = Path(network) if exists(Path(network) / RECORD) else network_folder(run.folder, str(network))
     if not exists(folder / RECORD):
-        known = ", ".join(tuned_names(run)) or "none yet"
+        known = ", ".join(tuned_names(run.folder)) or "none yet"
         raise FileError(
             f"{run.folder} has no finished network {str(network)!r} (it has: {known}). `binas finetune {run.folder} "
             "--arch ...` makes one."
@@ -185,31 +190,13 @@ def open_tuned(run: Run, network: str | Path) -> TunedNetwork:
 def find_tuned(run: Run, architecture: Architecture) -> TunedNetwork:
     """The fine-tuned network of an architecture, under the name it gets by default or else any."""
     usual = network_name(architecture)
-    names = tuned_names(run)
+    names = tuned_names(run.folder)
     for name in sorted(names, key=lambda item: item != usual):
-        if read_record(network_folder(run, name) / RECORD).architecture == str(architecture):
+        if read_record(network_folder(run.folder, name) / RECORD).architecture == str(architecture):
             return open_tuned(run, name)
     raise FileError(
         f"{architecture} is not fine-tuned in {run.folder}. `binas finetune {run.folder} --arch {architecture}` does it."
     )
-
-
-def tuned_names(run: Run) -> list[str]:
-    """Names of all finished networks of a run."""
-    return sorted(path.parent.name for path in (run.folder / NETWORKS).glob(f"*/{RECORD}"))
-
-
-def read_record(path: Path) -> NetworkRecord:
-    """Read a ``network.json``."""
-    data = read_json(path)
-    try:
-        return NetworkRecord.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"])) or "the file"
-        raise FileError(
-            f"{path} is damaged: {key}: {first['msg']}. Delete it; `binas finetune` writes it again from the weights."
-        ) from error
 
 
 def export_tuned(
@@ -301,16 +288,3 @@ def read_choice(space: SearchSpace, text: str) -> Architecture:
     if isinstance(data, dict) and isinstance(data.get("architecture"), str):
         content = data["architecture"]
     return read_architecture(space, content)
-
-
-def _record_of(folder: Path, architecture: Architecture) -> NetworkRecord | None:
-    """The record in a folder, if there is one; an error where it is another architecture's."""
-    if not exists(folder / RECORD):
-        return None
-    record = read_record(folder / RECORD)
-    if record.architecture != str(architecture):
-        raise FileError(
-            f"{folder} holds the network {record.architecture}, not {architecture}. Give another name. "
-            "Nothing was changed."
-        )
-    return record

@@ -332,8 +332,8 @@ def check_identity(found: Checkpoint, wanted: dict[str, Any], folder: Path) -> N
             f"{key} was {stored.get(key)!r}, now {wanted.get(key)!r}"[:300] for key in differing[:3]
         )
         raise CheckpointError(
-            f"{folder} holds a checkpoint of other settings: {shown}. Give another --out, or delete that folder to "
-            "train anew. Nothing was changed."
+            f"{folder} holds a checkpoint of other settings: {shown}. Give another --out (or --name), or delete "
+            "that folder to train anew. Nothing was changed."
         )
 
 

@@ -31,7 +31,7 @@ from binas.training.checkpoint import (
     save_checkpoint,
     weights_digest,
 )
-from binas.training.config import Phase, TrainingConfig
+from binas.training.config import Distillation, Phase, TrainingConfig
 from binas.training.evaluation import (
     accuracy,
     calibrate_multipath,
@@ -103,7 +103,7 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
     supernet = fresh_supernet(space, bench.config.seed).to(device_of(heaviest))
     supernet.load_state_dict(heaviest.state_dict())
     supernet.start_from(space.extreme())
-    teacher = Teacher(extract(heaviest, space.extreme()), bench.data, phase.distillation)
+    teacher = teacher_of(heaviest, bench.data, phase.distillation)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
         rank = bench.accelerator.process_index
@@ -128,20 +128,25 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
 
 
 def fine_tune(
-    supernet: Supernet, heaviest: Supernet, architecture: Architecture, bench: Bench
+    supernet: Supernet,
+    heaviest: Supernet,
+    architecture: Architecture,
+    bench: Bench,
+    teacher: Teacher | None = None,
 ) -> StaticNetwork:
     """Phase 3: one architecture as a network of its own, from the weights of w*, taught by w_h.
 
     ``bench.folder`` is that of this architecture. The epoch with the best validation accuracy is kept, measured on the
     averaged weights where averaging is on; epoch 0 is the recalibrated start. From scratch, only the start differs:
-    epochs, schedule and teacher are the same, so that the two can be compared.
+    epochs, schedule and teacher are the same, so that the two can be compared. ``teacher`` is that of
+    :func:`teacher_of`, given where several networks are fine-tuned, so that its logits are computed once.
     """
     space, phase = supernet.space, bench.config.finetune
     network = _starting_network(supernet, architecture, bench)
-    teacher = Teacher(extract(heaviest, space.extreme()), bench.data, phase.distillation)
+    taught_by = teacher or teacher_of(heaviest, bench.data, phase.distillation)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
-        return _taught_loss(model(step.images), step, phase, space, teacher)
+        return _taught_loss(model(step.images), step, phase, space, taught_by)
 
     def measure(tuned: nn.Module) -> Metrics:
         return {"accuracy": accuracy(tuned, bench.data, bench.data.validation, device_of(tuned)).percent}
@@ -162,6 +167,11 @@ def fine_tune(
         select="accuracy",
     )
     return _finished(job, network)
+
+
+def teacher_of(heaviest: Supernet, data: ImageData, settings: Distillation) -> Teacher:
+    """The heaviest network as a teacher."""
+    return Teacher(extract(heaviest, heaviest.space.extreme()), data, settings)
 
 
 def _starting_network(supernet: Supernet, architecture: Architecture, bench: Bench) -> StaticNetwork:

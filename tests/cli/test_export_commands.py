@@ -96,7 +96,7 @@ def test_one_format_into_another_folder(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["finetune", "--arch", "e9k9"], "e9k9"),
+        (["finetune", "--arch", "e9k9_e9k9"], "e9k9"),
         (["finetune", "--arch", "heaviest", "--name", "best"], "holds the network"),
         (["finetune", "--arch", "lightest", "--name", "../x"], "no name of a network"),
         (["finetune", "--arch", "lightest", "--set", "training.seed=4"], "training.finetune."),

@@ -20,7 +20,7 @@ from binas.pipeline.networks import (
     run_to_tune,
     tune,
 )
-from binas.pipeline.run import open_run
+from binas.pipeline.run import Run, open_run
 from binas.resources.analytic import architecture_work
 from binas.training import Reporter, evaluate_architecture
 
@@ -94,9 +94,8 @@ def test_a_repeated_call_only_reads(trained, monkeypatch):
 @pytest.mark.parametrize("steps", [0, 5])
 def test_an_interrupted_network_ends_the_same(trained, copied, steps):
     _, found = trained
-    run = run_to_tune(copied.folder)
-    quick = run.config.training.model_copy(update={"checkpoint_seconds": 0.0})
-    object.__setattr__(run, "config", run.config.model_copy(update={"training": quick}))
+    often = copied.config.training.model_copy(update={"checkpoint_seconds": 0.0})
+    run = Run(copied.folder, copied.config.model_copy(update={"training": often}), copied.space)
     with pytest.raises(Killed):
         tune(run, LIGHTEST, "again", KillAfter(steps))
     assert tuned_names(run.folder) == [network_name(LIGHTEST)]

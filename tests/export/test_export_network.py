@@ -3,6 +3,7 @@
 import io
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -13,7 +14,7 @@ from exported import MEAN, STD, network_and_facts
 from small_networks import SPACES
 
 from binas.data import normalise
-from binas.errors import ModelError
+from binas.errors import BinasError, ModelError
 from binas.export import export_network, load_model
 from binas.export.drawing import draw
 from binas.export.graph import Graph
@@ -138,6 +139,21 @@ def test_folders_of_others_are_left_alone(copied, tmp_path):
     with pytest.raises(ModelError, match="is a file"):
         export_network(network, facts, mine / "README.md")
     assert (mine / "README.md").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"architecture": SPACES["small"].extreme()}, "do not fit"),
+        ({"mean": (0.1,)}, "mean and std have 1 and 3 values"),
+        ({"classes": ("a", "b")}, "2 names are given for 5 classes"),
+    ],
+)
+def test_facts_about_another_network_are_refused(tmp_path, changes, said):
+    network, facts = network_and_facts()
+    with pytest.raises(BinasError, match=said):
+        export_network(network, replace(facts, **changes), tmp_path / "x")
+    assert not (tmp_path / "x").exists()
 
 
 @pytest.mark.parametrize("file", ["model.onnx", "README.md", "model.json"])

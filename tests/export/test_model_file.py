@@ -94,9 +94,9 @@ def narrow(tensors):
     tensors["head.classifier.weight"] = tensors["head.classifier.weight"][:3].contiguous()
 
 
-def huge(folder):
+def larger(folder, **sizes):
     space = json.loads((folder / "model.json").read_text())["space"]
-    edit(folder, space={**space, "head": ["cn_r1_k1_s1_c1000000"], "features": 10**6})
+    edit(folder, space={**space, **sizes})
 
 
 DAMAGE = {
@@ -111,7 +111,11 @@ DAMAGE = {
     "other architecture": (lambda f: edit(f, architecture="e9k9"), "does not describe"),
     "no space": (lambda f: edit(f, space={"name": "x"}), "does not describe"),
     "key too many": (lambda f: edit(f, code="import os"), "damaged: code"),
-    "layers no memory holds": (huge, "do not fit"),
+    "layers no memory holds": (
+        lambda f: larger(f, head=["cn_r1_k1_s1_c1000000"], features=10**6),
+        "do not fit",
+    ),
+    "more than can be counted": (lambda f: larger(f, channels=10**17), "can be built"),
     "no JSON": (lambda f: (f / "model.json").write_text('{"format": '), "not complete JSON"),
 }
 

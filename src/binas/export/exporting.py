@@ -24,6 +24,7 @@ from binas.export.model_file import (
     GraphName,
     InputEntry,
     ModelFile,
+    network_without_memory,
     pack_weights,
     read_model_file,
 )
@@ -35,6 +36,7 @@ from binas.resources.analytic import architecture_work
 from binas.space.files import space_to_data
 from binas.space.networks import network_sizes
 from binas.supernet.static import StaticNetwork
+from binas.training.checkpoint import check_weights
 from binas.version import __version__
 
 Format = Literal["safetensors", "onnx", "torch"]
@@ -76,6 +78,7 @@ def export_network(
     ``model.onnx`` and ``model.pt2``. Their input is the bytes of images, or with ``graph_input="normalised"`` what
     the network itself takes. ``quantisation`` adds ``model.int8.onnx`` with accuracy and latency before and after.
     """
+    _check(network, facts)
     weights = pack_weights(network)
     old = _present(folder, FileEntry.of(weights), graph_input)
     made = _Files(folder, Graph.of(network, facts, graph_input))
@@ -91,6 +94,22 @@ def export_network(
     made.write(CARD, model_card(model).encode())
     made.write(JSON, dump_json(model.model_dump(mode="json")).encode())
     return Exported(folder, model, made.written)
+
+
+def _check(network: StaticNetwork, facts: ModelFacts) -> None:
+    """Refuse facts that are not about this network, so that what is written can be loaded again."""
+    check_weights(
+        network_without_memory(facts.space, facts.architecture),
+        network.state_dict(),
+        f"the network given for {facts.architecture}",
+    )
+    channels, _, classes = network_sizes(facts.space)
+    if not len(facts.mean) == len(facts.std) == channels:
+        raise ModelError(
+            f"mean and std have {len(facts.mean)} and {len(facts.std)} values; images have {channels} channels."
+        )
+    if len(facts.classes) not in (0, classes):
+        raise ModelError(f"{len(facts.classes)} names are given for {classes} classes.")
 
 
 @dataclass

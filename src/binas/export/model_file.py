@@ -127,7 +127,7 @@ def load_model(path: str | Path) -> StaticNetwork:
     tensors = _read_weights(folder / WEIGHTS, model.weights)
     try:
         space = space_from_data(model.space)
-        network = _without_memory(space, space.parse(model.architecture))
+        network = network_without_memory(space, space.parse(model.architecture))
         check_weights(network, tensors, str(folder / WEIGHTS))
     except BinasError as error:
         raise ModelError(f"{folder / JSON} does not describe a network that can be built: {error}") from error
@@ -135,10 +135,13 @@ def load_model(path: str | Path) -> StaticNetwork:
     return network.eval()
 
 
-def _without_memory(space: SearchSpace, architecture: Architecture) -> StaticNetwork:
+def network_without_memory(space: SearchSpace, architecture: Architecture) -> StaticNetwork:
     """The network with shapes only, so that a file that claims huge layers costs nothing."""
-    with torch.device("meta"):
-        return StaticNetwork.from_architecture(space, architecture)
+    try:
+        with torch.device("meta"):
+            return StaticNetwork.from_architecture(space, architecture)
+    except (RuntimeError, TypeError, ValueError, OverflowError) as error:  # sizes beyond what torch can count
+        raise ModelError(f"no network of {architecture} can be built: {error}.") from error
 
 
 def _folder(path: Path) -> Path:

@@ -188,15 +188,17 @@ def open_tuned(run: Run, network: str | Path) -> TunedNetwork:
 
 
 def find_tuned(run: Run, architecture: Architecture) -> TunedNetwork:
-    """The fine-tuned network of an architecture, under the name it gets by default or else any."""
+    """The fine-tuned network of an architecture, whatever its name; one trained from scratch only if there is no other."""
+    records = [read_record(network_folder(run.folder, name) / RECORD) for name in tuned_names(run.folder)]
+    fitting = [record for record in records if record.architecture == str(architecture)]
     usual = network_name(architecture)
-    names = tuned_names(run.folder)
-    for name in sorted(names, key=lambda item: item != usual):
-        if read_record(network_folder(run.folder, name) / RECORD).architecture == str(architecture):
-            return open_tuned(run, name)
-    raise FileError(
-        f"{architecture} is not fine-tuned in {run.folder}. `binas finetune {run.folder} --arch {architecture}` does it."
-    )
+    if not fitting:
+        raise FileError(
+            f"{architecture} is not fine-tuned in {run.folder}. `binas finetune {run.folder} --arch {architecture}` "
+            "does it."
+        )
+    best = min(fitting, key=lambda record: (record.from_scratch, record.name != usual))
+    return open_tuned(run, best.name)
 
 
 def export_tuned(

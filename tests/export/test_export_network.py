@@ -153,6 +153,8 @@ def test_facts_about_another_network_are_refused(tmp_path, changes, said):
     network, facts = network_and_facts()
     with pytest.raises(BinasError, match=said):
         export_network(network, replace(facts, **changes), tmp_path / "x")
+    with pytest.raises(BinasError, match="float16 instead of"):
+        export_network(network.half(), facts, tmp_path / "x")
     assert not (tmp_path / "x").exists()
 
 

@@ -90,6 +90,10 @@ def half(tensors):
     tensors["head.classifier.weight"] = tensors["head.classifier.weight"].half()
 
 
+def whole_numbers(tensors):
+    tensors["head.classifier.weight"] = tensors["head.classifier.weight"].long()
+
+
 def narrow(tensors):
     tensors["head.classifier.weight"] = tensors["head.classifier.weight"][:3].contiguous()
 
@@ -105,6 +109,7 @@ DAMAGE = {
     "no weights": (lambda f: (f / "model.safetensors").unlink(), "cannot read"),
     "no tensors": (not_tensors, "not a safetensors file"),
     "other number type": (lambda f: replace_weights(f, half), "float16"),
+    "whole numbers": (lambda f: replace_weights(f, whole_numbers), "int64 instead of"),
     "other shape": (lambda f: replace_weights(f, narrow), "do not fit"),
     "tensor missing": (lambda f: replace_weights(f, lambda t: t.pop("head.classifier.bias")), "missing"),
     "other version": (lambda f: edit(f, version=2), "version"),

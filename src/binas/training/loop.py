@@ -127,9 +127,9 @@ class _Training:
         """All epochs that are left."""
         job = self.job
         job.reporter.start(job.name, job.phase.epochs * self.batches, self._position())
-        if not self._position():
-            self._consider_start()
         try:
+            if not self._position():
+                self._consider_start()
             while self.epoch < job.phase.epochs:
                 self._one_epoch()
         finally:

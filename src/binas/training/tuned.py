@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from binas.data.dataset import ImageData
 from binas.space.architecture import Architecture
+from binas.supernet.extract import extract
 from binas.supernet.network import Supernet
 from binas.supernet.static import StaticNetwork
+from binas.training.calibration import recalibrate
 from binas.training.checkpoint import load_checkpoint
-from binas.training.evaluation import Accuracy, accuracy, device_of, evaluate_architecture
+from binas.training.evaluation import Accuracy, accuracy, calibration_batches, device_of
 from binas.training.loop import BEST
 from binas.training.phases import Bench
 
@@ -36,10 +39,13 @@ class Judgement:
 def judge(network: StaticNetwork, supernet: Supernet, architecture: Architecture, bench: Bench) -> Judgement:
     """Judge what :func:`binas.training.fine_tune` returned for the same arguments. Done once, after all choices."""
     data, count = bench.data, bench.config.finetune.recalibration
-    before = (
-        evaluate_architecture(supernet, architecture, data, images, count)
-        for images in (data.validation, data.test)
-    )
-    after = (accuracy(network, data, images, device_of(network)) for images in (data.validation, data.test))
+    before = extract(supernet, architecture).eval()
+    recalibrate(before, calibration_batches(data, count, device_of(supernet)))
     best = load_checkpoint(bench.folder / "finetune", BEST)
-    return Judgement(HeldOut(*before), HeldOut(*after), int(best.values["epoch"]))
+    return Judgement(_held_out(before, data), _held_out(network, data), int(best.values["epoch"]))
+
+
+def _held_out(network: StaticNetwork, data: ImageData) -> HeldOut:
+    device = device_of(network)
+    parts = (accuracy(network, data, images, device) for images in (data.validation, data.test))
+    return HeldOut(*parts)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from binas.version import __version__
 
 if TYPE_CHECKING:
+    from binas.export.model_file import load_model
     from binas.pipeline.folder import Folder, load
     from binas.search import (
         Evaluation,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from binas.tables import Contributions, CostTable, load_contributions, load_costs
 
 _ROOMS = {
+    "binas.export.model_file": ("load_model",),
     "binas.pipeline.folder": ("Folder", "load"),
     "binas.search": (
         "Evaluation",
@@ -72,6 +74,7 @@ __all__ = [
     "load",
     "load_contributions",
     "load_costs",
+    "load_model",
     "load_space",
     "solve",
 ]

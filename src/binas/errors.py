@@ -65,6 +65,10 @@ class EstimatorError(BinasError):
     """An estimator or predictor cannot be fitted, read, or judged with what it was given."""
 
 
+class ModelError(BinasError):
+    """A finished network cannot be exported, or an exported one is damaged or not what it says."""
+
+
 class FileError(BinasError):
     """A file is missing, truncated, too large, or cannot be written."""
 

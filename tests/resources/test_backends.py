@@ -7,8 +7,8 @@ from torch import nn
 
 from binas.errors import MeasureError
 from binas.resources.backends import BACKENDS, installed_version, make_backend
-from binas.resources.backends._onnx import to_onnx
 from binas.resources.backends.torch import folded, random_inputs
+from binas.resources.onnx_graph import to_onnx
 from binas.resources.settings import PRESETS, Settings, preset, settings_of
 from binas.resources.workloads import control_workload
 from binas.space import load_space

@@ -11,6 +11,7 @@ from torch import nn
 from binas.errors import CheckpointError, TrainingError
 from binas.training import Reporter, RunReporter, make_accelerator, train_heaviest, train_supernet
 from binas.training.averaging import Average
+from binas.training.checkpoint import load_checkpoint
 from binas.training.config import Phase
 from binas.training.loop import Job, fit, learning_rate
 from binas.training.losses import soft_cross_entropy, targets
@@ -184,16 +185,21 @@ def test_a_changed_position_is_refused(tmp_path, change):
         train_heaviest(MBCONV, bench(tmp_path, config))
 
 
-def test_the_best_epoch_is_returned_when_asked(tmp_path):
-    job = linear_job(tmp_path, epochs=3)
+@pytest.mark.parametrize("ema", [None, 0.5])
+@pytest.mark.parametrize(("scores", "best"), [([1.0, 0.0, 5.0, 2.0], 2), ([3.0, 1.0, 2.0, 3.0], 0)])
+def test_the_best_epoch_is_returned_when_asked(tmp_path, scores, best, ema):
+    """Among what was measured: the averaged weights where there are any, the start being epoch 0."""
+    job = linear_job(tmp_path, epochs=3, ema=ema)
     seen = []
 
     def measure(network):
         seen.append(network[1].weight.detach().clone())
-        return {"score": [1.0, 5.0, 2.0][len(seen) - 1]}
+        return {"score": scores[len(seen) - 1]}
 
-    best = fit(replace(job, measure=measure, select="score"))
-    assert torch.equal(best[1].weight, seen[1])
+    found = fit(replace(job, measure=measure, select="score"))
+    assert len(seen) == 4
+    assert torch.equal(found[1].weight, seen[best])
+    assert load_checkpoint(tmp_path, "best").values == {"epoch": best}
 
 
 def test_the_average_follows_slowly():

@@ -16,10 +16,12 @@ from binas.space.sampling import sample_many
 from binas.supernet import extract
 from binas.training import (
     Bench,
+    RunReporter,
     TrainingConfig,
     accuracy,
     evaluate_architecture,
     fine_tune,
+    judge,
     make_accelerator,
     multipath_accuracy,
     train_heaviest,
@@ -27,6 +29,8 @@ from binas.training import (
 )
 from binas.training.config import Distillation
 from binas.training.loop import Step
+from binas.training.phases import fresh_network, teacher_of
+from binas.training.reporting import read_metrics
 from binas.training.teacher import Teacher
 
 CPU = torch.device("cpu")
@@ -69,6 +73,59 @@ def test_fine_tuning_starts_from_the_supernet_and_keeps_the_best_epoch(trained, 
     scratch = quick(finetune={"epochs": 1, "from_scratch": True})
     fresh = fine_tune(supernet, heaviest, lightest, bench(tmp_path / "b", scratch))
     assert not torch.equal(fresh.head.classifier.weight, tuned.head.classifier.weight)
+
+
+def test_fine_tuning_returns_the_epoch_with_the_best_validation_accuracy(trained, tmp_path):
+    """Of the averaged weights; with a rate that ruins them, the start (epoch 0)."""
+    heaviest, supernet, where = trained["small"]
+    data, lightest = where.data, MBCONV.extreme(False)
+    for name, rate, expected in (("calm", 0.005, None), ("wild", 5.0, 0)):
+        config = quick(finetune={"epochs": 3, "learning_rate": rate, "ema": 0.9, "clip": None})
+        reporter = RunReporter(tmp_path / name, quiet=True)
+        here = bench(tmp_path / name, config, reporter)
+        tuned = fine_tune(supernet, heaviest, lightest, here)
+        found = judge(tuned, supernet, lightest, here)
+        seen = [line["accuracy"] for line in read_metrics(tmp_path / name)]
+        start = found.one_shot.validation.percent
+        assert found.tuned.validation.percent == pytest.approx(max(start, *seen))
+        assert found.epoch == [start, *seen].index(max(start, *seen))
+        assert expected in (None, found.epoch)
+        assert found.tuned.test == accuracy(tuned, data, data.test, CPU)
+        assert found.tuned.test.images == len(data.test)
+
+
+def test_from_scratch_differs_only_in_its_start(trained, tmp_path):
+    heaviest, supernet, _ = trained["small"]
+    lightest, steps = MBCONV.extreme(False), []
+    for name, scratch in (("a", False), ("b", True)):
+        reporter = RunReporter(tmp_path / name, quiet=True)
+        fine_tune(
+            supernet,
+            heaviest,
+            lightest,
+            bench(tmp_path / name, quick(finetune={"from_scratch": scratch}), reporter),
+        )
+        steps.append([(line["step"], line["learning_rate"]) for line in read_metrics(tmp_path / name)])
+    assert steps[0] == steps[1]
+    one, two = (fresh_network(MBCONV, lightest, seed) for seed in (1, 1))
+    other = fresh_network(MBCONV, lightest, 2)
+    assert torch.equal(one.head.classifier.weight, two.head.classifier.weight)
+    assert not torch.equal(one.head.classifier.weight, other.head.classifier.weight)
+
+
+def test_a_teacher_is_shared_and_not_asked_when_nothing_is_left_to_do(trained, tmp_path, monkeypatch):
+    heaviest, supernet, where = trained["small"]
+    asked, real = [], Teacher._all_logits
+    monkeypatch.setattr(Teacher, "_all_logits", lambda self, data: asked.append(1) or real(self, data))
+    teacher = teacher_of(heaviest, where.data, where.config.finetune.distillation)
+    for name in ("a", "b"):
+        shared = fine_tune(supernet, heaviest, MBCONV.extreme(False), bench(tmp_path / name), teacher)
+    assert asked == [1]
+    own = fine_tune(supernet, heaviest, MBCONV.extreme(False), bench(tmp_path / "c"))
+    assert torch.equal(own.head.classifier.weight, shared.head.classifier.weight)
+    assert asked == [1, 1]
+    fine_tune(supernet, heaviest, MBCONV.extreme(False), bench(tmp_path / "c"))
+    assert asked == [1, 1]
 
 
 def test_cached_teacher_equals_the_network_on_plain_images(trained):

@@ -15,6 +15,7 @@ from binas.cli import (
     estimate_commands,
     estimator_commands,
     example_commands,
+    export_commands,
     measure_commands,
     search_commands,
     space_commands,
@@ -41,6 +42,7 @@ for commands in (
     estimate_commands,
     estimator_commands,
     search_commands,
+    export_commands,
 ):
     commands.register(app)
 

@@ -26,10 +26,13 @@ class BackendDevice:
 
     def warm_up(self, entry: str) -> float:
         """Prepare an entry and run it until it is stable; seconds of one run."""
-        workload = self.build(entry)
-        runner = self.backend.prepare(workload.module, workload.shapes)
-        self._runners[entry] = runner
+        runner = self._runners[entry] = self.prepare(entry)
         return until_stable(lambda: self.seconds(runner, 1))
+
+    def prepare(self, entry: str) -> Runner:
+        """What runs an entry."""
+        workload = self.build(entry)
+        return self.backend.prepare(workload.module, workload.shapes)
 
     def sample(self, entry: str, repeats: int) -> float:
         """Mean cost of a run; one run before it brings code and weights back into the caches."""

@@ -17,8 +17,8 @@ import torch
 
 from binas.errors import FileError, TableError
 from binas.files import exists, write_bytes
-from binas.resources.backends._onnx import to_onnx
 from binas.resources.manifest import FILL_IN, FIXED, MANIFEST, SPACE, BlockFile, Manifest, Use
+from binas.resources.onnx_graph import to_onnx
 from binas.resources.workloads import SpaceWorkloads, Workload, network_workload, space_workloads
 from binas.space.architecture import Architecture
 from binas.space.files import save_space

@@ -106,17 +106,26 @@ def _read_tensors(path: Path, digest: str) -> Tensors:
 
 def load_weights(module: torch.nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
     """Copy tensors into a module of exactly the same names and shapes."""
+    check_weights(module, tensors, where)
+    module.load_state_dict(dict(tensors))
+
+
+def check_weights(module: torch.nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
+    """Refuse tensors whose names, shapes or types are not those of the module, which may be without memory (meta)."""
     own = module.state_dict()
     problems = [f"{name} is missing" for name in own if name not in tensors]
     problems += [f"{name} is not part of the network" for name in tensors if name not in own]
     problems += [
-        f"{name} has shape {tuple(tensors[name].shape)} instead of {tuple(value.shape)}"
+        f"{name} is {_form(tensors[name])} instead of {_form(value)}"
         for name, value in own.items()
-        if name in tensors and tensors[name].shape != value.shape
+        if name in tensors and _form(tensors[name]) != _form(value)
     ]
     if problems:
         raise CheckpointError(
             f"the weights in {where} do not fit this network ({len(problems)} differences, first: {problems[0]}). "
             "They belong to another space or block family."
         )
-    module.load_state_dict(dict(tensors))
+
+
+def _form(tensor: Tensor) -> str:
+    return f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"

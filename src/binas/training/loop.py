@@ -63,7 +63,7 @@ class Job:
 
     ``identity`` names everything the result depends on; a checkpoint with another identity is refused.
     ``measure`` gives the figures shown after each epoch, from the network in eval mode; with ``select`` the
-    weights of the epoch in which that figure is highest are returned, else the last.
+    weights of the epoch in which that figure is highest are returned, the start counting as epoch 0, else the last.
     """
 
     name: str
@@ -128,6 +128,8 @@ class _Training:
         job = self.job
         job.reporter.start(job.name, job.phase.epochs * self.batches, self._position())
         try:
+            if not self._position():
+                self._consider_start()
             while self.epoch < job.phase.epochs:
                 self._one_epoch()
         finally:
@@ -136,6 +138,18 @@ class _Training:
         if job.select:
             load_weights(network, load_checkpoint(job.folder, BEST).tensors, str(job.folder))
         return network
+
+    def _consider_start(self) -> None:
+        """The weights training starts from may be the best: short or too rough training can lose accuracy."""
+        if self.job.select and self.job.accelerator.is_main_process:
+            network = self._result().eval()
+            self._keep_if_best(network, self.job.measure(network))
+
+    def _keep_if_best(self, network: nn.Module, metrics: Metrics) -> None:
+        select = self.job.select
+        if select and metrics[select] > self.best:
+            self.best = metrics[select]
+            save_checkpoint(self.job.folder, BEST, network.state_dict(), {"epoch": self.epoch})
 
     def _one_epoch(self) -> None:
         self.network.train()
@@ -213,9 +227,7 @@ class _Training:
         network = self._result().eval()
         if job.accelerator.is_main_process:
             metrics = job.measure(network)
-            if job.select and metrics[job.select] > self.best:
-                self.best = metrics[job.select]
-                save_checkpoint(job.folder, BEST, network.state_dict(), {"epoch": self.epoch})
+            self._keep_if_best(network, metrics)
             rate = self.optimizer.param_groups[0]["lr"]
             job.reporter.record(
                 self.epoch, self._position(), {"loss": loss, "learning_rate": rate, **metrics}
@@ -239,7 +251,7 @@ class _Training:
             epoch=self.epoch,
             batch=self.batch,
             loss=self.loss,
-            best=self.best if job.select and self.epoch else None,
+            best=self.best if job.select else None,
             average_steps=self.average.steps if self.average else 0,
             scaler=scaler.state_dict() if scaler is not None else None,
         )
@@ -320,8 +332,8 @@ def check_identity(found: Checkpoint, wanted: dict[str, Any], folder: Path) -> N
             f"{key} was {stored.get(key)!r}, now {wanted.get(key)!r}"[:300] for key in differing[:3]
         )
         raise CheckpointError(
-            f"{folder} holds a checkpoint of other settings: {shown}. Give another --out, or delete that folder to "
-            "train anew. Nothing was changed."
+            f"{folder} holds a checkpoint of other settings: {shown}. Give another --out (or --name), or delete "
+            "that folder to train anew. Nothing was changed."
         )
 
 

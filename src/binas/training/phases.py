@@ -31,7 +31,7 @@ from binas.training.checkpoint import (
     save_checkpoint,
     weights_digest,
 )
-from binas.training.config import Phase, TrainingConfig
+from binas.training.config import Distillation, Phase, TrainingConfig
 from binas.training.evaluation import (
     accuracy,
     calibrate_multipath,
@@ -66,6 +66,13 @@ def fresh_supernet(space: SearchSpace, seed: int) -> Supernet:
         return Supernet(space)
 
 
+def fresh_network(space: SearchSpace, architecture: Architecture, seed: int) -> StaticNetwork:
+    """A network of its own with random weights that depend on the seed only."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derived_seed(seed, "weights"))
+        return StaticNetwork.from_architecture(space, architecture)
+
+
 def train_heaviest(space: SearchSpace, bench: Bench) -> Supernet:
     """Phase 1: w_h, the largest architecture. It is trained in place, so that the supernet starts from it."""
     bench.data.check(space)
@@ -96,7 +103,7 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
     supernet = fresh_supernet(space, bench.config.seed).to(device_of(heaviest))
     supernet.load_state_dict(heaviest.state_dict())
     supernet.start_from(space.extreme())
-    teacher = Teacher(extract(heaviest, space.extreme()), bench.data, phase.distillation)
+    teacher = teacher_of(heaviest, bench.data, phase.distillation)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
         rank = bench.accelerator.process_index
@@ -121,22 +128,25 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
 
 
 def fine_tune(
-    supernet: Supernet, heaviest: Supernet, architecture: Architecture, bench: Bench
+    supernet: Supernet,
+    heaviest: Supernet,
+    architecture: Architecture,
+    bench: Bench,
+    teacher: Teacher | None = None,
 ) -> StaticNetwork:
     """Phase 3: one architecture as a network of its own, from the weights of w*, taught by w_h.
 
-    ``bench.folder`` is that of this architecture. The epoch with the best validation accuracy is kept.
+    ``bench.folder`` is that of this architecture. The epoch with the best validation accuracy is kept, measured on the
+    averaged weights where averaging is on; epoch 0 is the recalibrated start. From scratch, only the start differs:
+    epochs, schedule and teacher are the same, so that the two can be compared. ``teacher`` is that of
+    :func:`teacher_of`, given where several networks are fine-tuned, so that its logits are computed once.
     """
     space, phase = supernet.space, bench.config.finetune
-    network = extract(supernet, architecture)
-    if phase.from_scratch:
-        network = extract(fresh_supernet(space, bench.config.seed), architecture)
-    else:
-        recalibrate(network, calibration_batches(bench.data, phase.recalibration, device_of(supernet)))
-    teacher = Teacher(extract(heaviest, space.extreme()), bench.data, phase.distillation)
+    network = _starting_network(supernet, architecture, bench)
+    taught_by = teacher or teacher_of(heaviest, bench.data, phase.distillation)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
-        return _taught_loss(model(step.images), step, phase, space, teacher)
+        return _taught_loss(model(step.images), step, phase, space, taught_by)
 
     def measure(tuned: nn.Module) -> Metrics:
         return {"accuracy": accuracy(tuned, bench.data, bench.data.validation, device_of(tuned)).percent}
@@ -157,6 +167,21 @@ def fine_tune(
         select="accuracy",
     )
     return _finished(job, network)
+
+
+def teacher_of(heaviest: Supernet, data: ImageData, settings: Distillation) -> Teacher:
+    """The heaviest network as a teacher."""
+    return Teacher(extract(heaviest, heaviest.space.extreme()), data, settings)
+
+
+def _starting_network(supernet: Supernet, architecture: Architecture, bench: Bench) -> StaticNetwork:
+    """The network fine-tuning starts from: the supernet's weights with statistics of its own, or fresh ones."""
+    phase = bench.config.finetune
+    if phase.from_scratch:
+        return fresh_network(supernet.space, architecture, bench.config.seed)
+    network = extract(supernet, architecture)
+    recalibrate(network, calibration_batches(bench.data, phase.recalibration, device_of(supernet)))
+    return network
 
 
 def supernet_metrics(network: nn.Module, data: ImageData) -> Metrics:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import torch
 from torch import Tensor, nn
 
@@ -22,11 +24,16 @@ class Teacher:
     """
 
     def __init__(self, network: nn.Module, data: ImageData, settings: Distillation) -> None:
-        self.settings = settings
+        self.settings, self.data = settings, data
         self.network = network.eval().requires_grad_(False)
+
+    @cached_property
+    def cached(self) -> Tensor | None:
+        """Logits of all training images, computed when first asked for; None where they are not kept."""
+        settings, data = self.settings, self.data
         small = len(data.train) * len(data.classes) <= CACHE_VALUES
         wanted = settings.cache == "yes" or (settings.cache == "auto" and small)
-        self.cached = self._all_logits(data) if wanted and data.train.indexed and settings.share else None
+        return self._all_logits(data) if wanted and data.train.indexed and settings.share else None
 
     def __call__(self, step: Step) -> Tensor:
         """Logits (n, classes)."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from binas.resources.backends._base import Backend, Runner, Shape
-from binas.resources.backends._onnx import to_onnx
 from binas.resources.backends.torch import random_inputs
+from binas.resources.onnx_graph import to_onnx
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 
@@ -30,17 +30,21 @@ class OnnxRuntimeBackend(Backend):
         return None if known else "this onnxruntime was built without CUDA (install onnxruntime-gpu)"
 
     def prepare(self, module: nn.Module, shapes: Sequence[Shape]) -> Runner:
+        """A session of the module on random inputs."""
+        inputs = random_inputs(shapes, self.settings.batch)
+        return self.prepare_graph(to_onnx(module, inputs), inputs)
+
+    def prepare_graph(self, graph: bytes, inputs: Sequence[Tensor]) -> Runner:
         """A session with inputs and outputs bound to the device, so that a run copies nothing."""
         import onnxruntime
 
-        inputs = random_inputs(shapes, self.settings.batch)
         session = onnxruntime.InferenceSession(
-            to_onnx(module, inputs), self._options(), providers=[PROVIDERS[self.settings.device]]
+            graph, self._options(), providers=[PROVIDERS[self.settings.device]]
         )
         binding = session.io_binding()
-        for i, x in enumerate(inputs):
+        for own, x in zip(session.get_inputs(), inputs, strict=True):
             value = onnxruntime.OrtValue.ortvalue_from_numpy(x.numpy(), self.settings.device, 0)
-            binding.bind_ortvalue_input(f"x{i}", value)
+            binding.bind_ortvalue_input(own.name, value)
         for output in session.get_outputs():
             binding.bind_output(output.name, self.settings.device)
         run, quiet = session.run_with_iobinding, onnxruntime.RunOptions()

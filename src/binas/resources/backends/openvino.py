@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from binas.resources.backends._base import Backend, Runner, Shape
-from binas.resources.backends._onnx import to_onnx
 from binas.resources.backends.torch import random_inputs
+from binas.resources.onnx_graph import to_onnx
 
 if TYPE_CHECKING:
     from torch import nn

@@ -1,0 +1,130 @@
+"""The frontier for a page: every network in a compact form, and the runner-ups at many limits."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from binas.errors import ProblemError
+from binas.search.alternatives import best_architectures
+from binas.search.frontier import frontier
+from binas.search.objective import BatchValues
+from binas.search.problem import Limit, SearchProblem
+from binas.space.architecture import EMPTY_STAGE, Architecture
+from binas.tables.contributions import Contributions
+
+Array = NDArray[np.float64]
+
+MOST_POINTS = 8000  # networks of a frontier that a page holds
+STOPS = 400  # positions of the slider, about
+RUNNER_LIMITS = 40  # limits at which runner-ups are computed
+RUNNER_UPS = 4
+CHUNK = 512
+
+
+def significant(value: float, digits: int) -> float:
+    """Rounded to so many significant digits: short in a file."""
+    return float(f"{value:.{digits}g}")
+
+
+def standard_errors(contributions: Contributions, architectures: Sequence[Architecture]) -> Array | None:
+    """Standard errors of predicted accuracies in points, sqrt(z' Cov z) with z = (1, alpha * active, beta).
+
+    Without a covariance the errors are taken as independent; None where they are not known.
+    """
+    covariance, space = contributions.covariance, contributions.space
+    if covariance is None:
+        if contributions.stderr is None:
+            return None
+        base = 0.0 if math.isnan(contributions.base_stderr) else contributions.base_stderr
+        covariance = np.diag(np.concatenate([[base], contributions.stderr.flat()]) ** 2)
+    parts = [np.zeros(0)]
+    for start in range(0, len(architectures), CHUNK):
+        chosen = BatchValues(space).one_hot(*space.to_indices(architectures[start : start + CHUNK]))
+        z = np.hstack([np.ones((len(chosen), 1)), chosen])
+        parts.append(np.sqrt(np.maximum(0.0, np.einsum("ij,jk,ik->i", z, covariance, z, optimize=True))))
+    found = np.concatenate(parts)
+    return None if np.isnan(found).any() else found
+
+
+def frontier_numbers(problem: SearchProblem, cost: str, contributions: Contributions) -> dict[str, Any]:
+    """The exact frontier: points, slider, runner-ups. At most ``MOST_POINTS`` networks; ``loss`` says what that costs."""
+    found = frontier(problem, cost)
+    kept = _kept(len(found))
+    architectures = [found.architecture(i) for i in kept]
+    errors = standard_errors(contributions, architectures)
+    return {
+        "exact": found.exact,
+        "error": found.error,
+        "networks": len(found),
+        "loss": _loss(found.accuracies, kept),
+        "costs": [significant(found.costs[i], 12) for i in kept],
+        "accuracies": [significant(found.accuracies[i], 8) for i in kept],
+        "stderr": None if errors is None else [significant(error, 3) for error in errors],
+        "stages": _stages(architectures),
+        "slider": slider(float(found.costs[0]), float(found.costs[-1])),
+    }
+
+
+def _kept(count: int) -> list[int]:
+    """All points, or evenly spread ones with the first and last."""
+    return sorted({round(i) for i in np.linspace(0, count - 1, min(count, MOST_POINTS)).tolist()})
+
+
+def _loss(accuracies: Array, kept: list[int]) -> float:
+    """The most that the best kept network can lie below the best one, at any limit."""
+    gaps = [float(accuracies[after - 1] - accuracies[i]) for i, after in itertools.pairwise(kept)]
+    return max(gaps, default=0.0)
+
+
+def _stages(architectures: Sequence[Architecture]) -> list[dict[str, Any]]:
+    """Per stage the distinct variants as text, and for each network the index of its variant."""
+    result = []
+    for stage in zip(*(architecture.stages for architecture in architectures), strict=True):
+        numbers = {names: i for i, names in enumerate(dict.fromkeys(stage))}
+        variants = ["-".join(names) or EMPTY_STAGE for names in numbers]
+        result.append({"variants": variants, "points": [numbers[names] for names in stage]})
+    return result
+
+
+def slider(low: float, high: float) -> dict[str, float]:
+    """Round positions from the cheapest to the best network: step 1, 2 or 5 times a power of ten."""
+    width = (high - low) or abs(high) or 1.0
+    power = 10.0 ** math.floor(math.log10(width / STOPS))
+    step = next(power * factor for factor in (1, 2, 5, 10) if width / (power * factor) <= STOPS)
+    first, last = math.ceil(low / step - 1e-9), math.ceil(high / step - 1e-9)
+    return {"min": significant(first * step, 12), "max": significant(last * step, 12), "step": step}
+
+
+def runner_limits(numbers: dict[str, Any], asked: Iterable[float]) -> list[float]:
+    """Limits at which runner-ups are computed: positions of the slider, evenly spread, and those asked for."""
+    low, high, step = (numbers["slider"][key] for key in ("min", "max", "step"))
+    stops = round((high - low) / step)
+    places = {round(i) for i in np.linspace(0, stops, min(stops + 1, RUNNER_LIMITS)).tolist()}
+    return sorted({*(significant(low + place * step, 12) for place in places), *asked})
+
+
+def runner_ups(problem: SearchProblem, cost: str, limits: Iterable[float]) -> list[dict[str, Any]]:
+    """The best networks after the optimum at each limit, proven; limits at which they cannot be listed are left out."""
+    result = []
+    for limit in limits:
+        try:
+            found = best_architectures(problem.with_limits([Limit(cost, limit)]), RUNNER_UPS + 1)
+        except ProblemError:
+            continue
+        items = [
+            {
+                "architecture": str(item.architecture),
+                "accuracy": significant(item.accuracy, 8),
+                "cost": significant(item.costs[cost], 8),
+            }
+            for item in found.items[1:]
+        ]
+        if found.items:
+            result.append({"limit": limit, "items": items})
+    return result

@@ -16,6 +16,7 @@ from binas.cli import (
     estimator_commands,
     example_commands,
     measure_commands,
+    report_commands,
     search_commands,
     space_commands,
     train_commands,
@@ -41,6 +42,7 @@ for commands in (
     estimate_commands,
     estimator_commands,
     search_commands,
+    report_commands,
 ):
     commands.register(app)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from binas.errors import SpaceError
+from binas.errors import BinasError, SpaceError
 from binas.estimators.judging import report
 from binas.insights.summary import find_insights
 from binas.report.data import Chosen, Reference, ReportData
@@ -16,7 +16,7 @@ from binas.report.drawing import drawing
 from binas.report.frontier_numbers import frontier_numbers, runner_limits, runner_ups, significant
 from binas.resources.analytic import analytic_costs
 from binas.search.objective import BatchValues
-from binas.search.problem import SearchProblem
+from binas.search.problem import SearchProblem, parse_limit
 from binas.space.space import SearchSpace
 from binas.tables.conditions import describe
 from binas.tables.costs import Cost
@@ -33,7 +33,7 @@ def report_numbers(data: ReportData) -> dict[str, Any]:
     """Every number a report shows, plain and finite: null where something is not known."""
     problem = SearchProblem.build(data.contributions, data.costs)
     traced = frontier_numbers(problem, data.cost, data.contributions)
-    limits = runner_limits(traced, [item.cost for item in data.chosen])
+    limits = runner_limits(traced, [_asked(data, item) for item in data.chosen])
     numbers = {
         "format": FORMAT,
         "version": 1,
@@ -49,7 +49,7 @@ def report_numbers(data: ReportData) -> dict[str, Any]:
         "contributions": {"base": data.contributions.base, **_column(data.contributions.values)},
         "frontier": traced,
         "runner_ups": runner_ups(problem, data.cost, limits),
-        "chosen": [_chosen(item, data.references) for item in data.chosen],
+        "chosen": [_chosen(data, item) for item in data.chosen],
         "references": [vars(item) for item in data.references],
         "insights": _insights(data),
         "verification": None if data.verification is None else data.verification.model_dump(mode="json"),
@@ -115,16 +115,26 @@ def _cost(cost: Cost) -> dict[str, Any]:
     }
 
 
-def _chosen(item: Chosen, references: Sequence[Reference]) -> dict[str, Any]:
+def _asked(data: ReportData, item: Chosen) -> float:
+    """Where on the frontier a chosen network belongs: the limit where it is one on the traced cost, else its cost."""
+    try:
+        limit = parse_limit(item.limit, data.costs.costs)
+    except BinasError:  # words, or several limits
+        return item.cost
+    return limit.value if limit.cost == data.cost and not limit.lower else item.cost
+
+
+def _chosen(data: ReportData, item: Chosen) -> dict[str, Any]:
     measured = item.measured_cost
     most = SAME_COST * (item.cost if measured is None else measured.value)
     best: dict[str, Reference] = {}
-    for other in references:
+    for other in data.references:
         if other.cost <= most and other.accuracy > getattr(best.get(other.group), "accuracy", -math.inf):
             best[other.group] = other
     return {
         **vars(item),
         "architecture": str(item.architecture),
+        "at": _asked(data, item),
         "measured_cost": None if measured is None else measured.model_dump(),
         "files": list(item.files),
         "best_references": [vars(other) for other in best.values()],

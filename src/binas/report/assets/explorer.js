@@ -64,9 +64,9 @@ function drawChosen(data, frame, item, i) {
     const across = frame.x(item.measured_cost ? item.measured_cost.value : item.cost), up = frame.y(item.one_shot);
     frame.add("line", { x1: x, y1: y, x2: across, y2: up, class: "tie" });
     if (item.measured_cost) errorBar(frame, frame.x(item.measured_cost.low), up, frame.x(item.measured_cost.high), up, "chosen");
-    mark(frame, DIAMOND, across, up, 5, "chosen hollow", `${item.limit}: measured ${percent(item.one_shot)}`);
+    mark(frame, DIAMOND, across, up, 5, "chosen hollow", `${asked(item)}: measured ${percent(item.one_shot)}`);
   }
-  mark(frame, DIAMOND, x, y, 6, "chosen", `${item.limit}: predicted ${percent(item.accuracy)}`);
+  mark(frame, DIAMOND, x, y, 6, "chosen", `${asked(item)}: predicted ${percent(item.accuracy)}`);
   frame.add("text", { x, y: y - 11, "text-anchor": "middle", class: "tick strong" }, String(i + 1));
 }
 
@@ -145,7 +145,7 @@ function explorer(data) {
   parts.number.addEventListener("change", () => show(Number(parts.number.value) || costs[0]));
   parts.cheaper.addEventListener("click", () => show(costs[Math.max(0, index - 1)]));
   parts.better.addEventListener("click", () => show(costs[Math.min(costs.length - 1, index + 1)]));
-  show(data.chosen.length ? data.chosen[0].cost : slider.min + slider.step * Math.round((slider.max - slider.min) / slider.step / 3));
+  show(data.chosen.length ? data.chosen[0].at : slider.min + slider.step * Math.round((slider.max - slider.min) / slider.step / 3));
   return { node: assembled(data, parts, figure), show };
 }
 

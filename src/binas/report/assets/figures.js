@@ -23,16 +23,25 @@ function chosenCard(data, item, i, show) {
     known(item.parameters) && ["Parameters", quantity(item.parameters, { unit: "", kind: "count", factor: 1 })],
   ].filter(Boolean);
   return el("article", { class: "card chosen-card" },
-    el("h3", {}, el("span", { class: "number", "aria-hidden": "true" }, String(i + 1)), item.limit),
+    el("h3", {}, el("span", { class: "number", "aria-hidden": "true" }, String(i + 1)), asked(item)),
     el("p", { class: "lead" }, el("strong", { class: "figure" }, percent(best[1])), el("span", {}, best[0])),
     el("dl", { class: "facts" }, rows.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
     item.files.length > 0 && el("p", { class: "files" }, item.files.map((name) => el("code", {}, name))),
-    el("button", { type: "button", onclick: () => { show(item.cost); document.getElementById("explore").scrollIntoView(); } }, "Show this network"));
+    folded("The network", el("div", { class: "network" }, drawNetwork(data, item.architecture)), el("code", {}, item.architecture)),
+    onFrontier(data, item) && el("button", { type: "button", onclick: () => { show(item.at); document.getElementById("explore").scrollIntoView(); } }, "Show in the explorer"));
+}
+
+const asked = (item) => item.limit.replace("<=", "\u2264").replace(">=", "\u2265");
+
+// Under further limits the chosen network may lie below the frontier that the explorer shows.
+function onFrontier(data, item) {
+  const i = bestWithin(data, item.at);
+  return i !== null && networkAt(data, i) === item.architecture;
 }
 
 // Lines over stages or blocks. series: [{name, values: [{value, stderr}|null, ...]}]
 function linesPlot(label, names, xTitle, series, right) {
-  const reach = series.flatMap((line) => line.values.filter(Boolean).flatMap((item) => [item.value - (item.stderr || 0), item.value + (item.stderr || 0)]));
+  const reach = series.flatMap((line) => line.values.filter(Boolean).flatMap((item) => [item.value - Z * (item.stderr || 0), item.value + Z * (item.stderr || 0)]));
   const spec = {
     label, height: 270,
     x: { names, title: xTitle },
@@ -87,14 +96,18 @@ function depthFigure(data, stages) {
   return linesPlot("Contribution of depth per stage", stages, "stage", series, right);
 }
 
+const FIRST = 6; // sentences that are shown at once
+
 function saidInWords(data) {
+  const list = (texts) => el("ul", { class: "said" }, texts.map((text) => el("li", {}, text)));
   const { sentences, errors_known, options } = data.insights;
   const notes = [];
   if (!sentences.length) notes.push("No difference between design choices is clearly beyond its standard error, so nothing is said here.");
   else if (!errors_known) notes.push("The table has no standard errors; these sentences take its numbers as exact.");
   if (options.some((step) => !step.balanced)) notes.push("* moves together with another option in this space, so the effect is of both.");
   return el("div", {},
-    sentences.length > 0 && el("ul", { class: "said" }, sentences.map((text) => el("li", {}, text))),
+    list(sentences.slice(0, FIRST)),
+    sentences.length > FIRST && folded(`${sentences.length - FIRST} more`, list(sentences.slice(FIRST))),
     notes.map((text) => el("p", { class: "note" }, text)));
 }
 
@@ -132,7 +145,8 @@ function insightTable(data) {
 
 function insightSection(data) {
   const figures = insightFigures(data);
-  return figures && [card(saidInWords(data), figures), card(el("h3", {}, "Where the next unit of cost is spent best"), rulesFigure(data), insightTable(data))];
+  const rules = rulesFigure(data);
+  return figures && [card(saidInWords(data), figures), rules && card(el("h3", {}, `Where the next ${data.insights.unit} is spent best`), rules, insightTable(data))];
 }
 
 // Points against the line of equality. items: [{x, y, group, title, low, high (of x)}]

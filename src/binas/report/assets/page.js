@@ -7,7 +7,9 @@ function section(id, title, lead, ...content) {
 
 function intro(data) {
   const { frontier } = data;
-  const sources = Object.entries(data.sources).map(([name, text]) => `${name}: ${text}`);
+  const texts = [...new Set(Object.values(data.sources))];
+  const named = (text) => Object.keys(data.sources).filter((name) => data.sources[name] === text).join(", ");
+  const sources = texts.map((text) => `Source of ${named(text)}: ${text}.`);
   return el("div", { class: "hero" },
     el("p", { class: "intro" }, data.space.description || `The space ${data.space.name}.`),
     el("dl", { class: "tiles" },
@@ -16,7 +18,7 @@ function intro(data) {
       statistic("Predicted accuracy", `${frontier.accuracies[0].toFixed(1)} to ${percent(frontier.accuracies[frontier.accuracies.length - 1], 1)}`),
       statistic(`Range of ${data.cost}`, `${compact(frontier.costs[0], 3)} to ${quantity(frontier.costs[frontier.costs.length - 1], data.costs[data.cost])}`)),
     data.conditions && el("p", { class: "note" }, `${data.cost} measured on ${data.conditions}.`),
-    sources.length > 0 && el("p", { class: "note" }, sources.join(" \u00b7 ")));
+    sources.length > 0 && el("p", { class: "note" }, sources.join(" ")));
 }
 
 function build(data) {
@@ -40,21 +42,13 @@ function build(data) {
 function themes() {
   const root = document.documentElement, button = document.getElementById("theme");
   const system = matchMedia("(prefers-color-scheme: dark)");
-  const kept = () => { try { return localStorage.getItem("binas-theme"); } catch { return null; } };
-  const apply = () => {
-    const dark = (kept() || (system.matches ? "dark" : "light")) === "dark";
+  const apply = (dark) => {
     root.dataset.theme = dark ? "dark" : "light";
     button.setAttribute("aria-pressed", String(dark));
   };
-  button.addEventListener("click", () => {
-    const next = root.dataset.theme === "dark" ? "light" : "dark";
-    try { localStorage.setItem("binas-theme", next); } catch { /* a page from disk may not keep anything */ }
-    apply();
-    root.dataset.theme = next;
-    button.setAttribute("aria-pressed", String(next === "dark"));
-  });
-  system.addEventListener("change", apply);
-  apply();
+  button.addEventListener("click", () => apply(root.dataset.theme !== "dark"));
+  system.addEventListener("change", () => apply(system.matches));
+  apply(system.matches);
 }
 
 themes();

@@ -33,6 +33,7 @@ class DepthStep:
     def to_json(self) -> dict[str, Any]:
         """The numbers."""
         return {
+            "name": self.name,
             "stage": self.stage,
             "from": self.shallow,
             "to": self.deep,

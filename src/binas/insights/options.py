@@ -50,6 +50,7 @@ class OptionStep:
     def to_json(self) -> dict[str, Any]:
         """The numbers."""
         return {
+            "name": self.name,
             "option": self.option,
             "from": self.low,
             "to": self.high,

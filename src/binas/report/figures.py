@@ -92,17 +92,28 @@ def _insights(figure: Any, numbers: Numbers) -> None:
     """The three panels of the paper's figure 6."""
     found, stages = numbers["insights"], [stage["name"] for stage in numbers["space"]["stages"]]
     depth = _axes(figure, (1, 3, 1))
-    for n, pair in enumerate(dict.fromkeys((step["from"], step["to"]) for step in found["depths"])):
-        steps = {step["stage"]: step for step in found["depths"] if (step["from"], step["to"]) == pair}
-        _line(depth, stages, steps, f"depth {pair[0]} to {pair[1]}", n)
+    for n, name in enumerate(dict.fromkeys(step["name"] for step in found["depths"])):
+        steps = {step["stage"]: step for step in found["depths"] if step["name"] == name}
+        _line(depth, stages, steps, name, n)
     depth.set(xlabel="stage", ylabel="points", title="depth")
+    _block_costs(depth, found)
     for place, (key, names) in enumerate((("per_stage", stages), ("per_block", _blocks(found))), 2):
         axes = _axes(figure, (1, 3, place))
         for n, step in enumerate(found["options"]):
-            _line(axes, names, step[key], _words(f"{step['option']} {step['from']} to {step['to']}"), n)
+            _line(axes, names, step[key], _words(step["name"]), n)
         axes.set(xlabel=key.removeprefix("per_"), title=f"options {key.replace('_', ' ')}")
         axes.legend(frameon=False, fontsize=8)
     depth.legend(frameon=False, fontsize=8)
+
+
+def _block_costs(axes: Any, found: Numbers) -> None:
+    """What a block of each stage costs, on the right, as the paper draws it."""
+    paid = {step["stage"]: step["block_cost"] for step in found["depths"] if step["block_cost"] is not None}
+    if paid:
+        right = axes.twinx()
+        right.plot([_words(name) for name in paid], list(paid.values()), "--", color="#9aa4b2")
+        right.set_ylabel(f"{found['cost']} of a block ({found['unit']}), dashed")
+        right.set_ylim(bottom=0)
 
 
 def _blocks(found: Numbers) -> list[str]:

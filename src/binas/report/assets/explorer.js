@@ -21,7 +21,8 @@ function price(data, limit, i) {
   const more = Number(priceStep(limit).toPrecision(6));
   const gain = data.frontier.accuracies[bestWithin(data, limit + more)] - data.frontier.accuracies[i];
   const amount = quantity(more, data.costs[data.cost]);
-  return gain > 0 ? `${amount} more buys ${points(gain)} points` : `${amount} more buys nothing`;
+  const each = more === 1 ? "" : ` (${points(gain / more)} per ${data.unit})`;
+  return gain > 0 ? `${amount} more buys ${points(gain)} points${each}` : `${amount} more buys nothing`;
 }
 
 const groupsOf = (data) => [...new Set(data.references.map((item) => item.group))];
@@ -106,6 +107,7 @@ function explorer(data) {
     const error = stderr ? ` \u00b1 ${compact(stderr[index], 2)}` : "";
     parts.range.setAttribute("aria-valuetext", `${quantity(limit, cost)}: ${percent(accuracies[index])}`);
     parts.limit.textContent = quantity(limit, cost);
+    parts.within.textContent = percent(accuracies[index]);
     parts.accuracy.replaceChildren(percent(accuracies[index]), el("small", {}, error));
     parts.spoken.textContent = `Within ${quantity(limit, cost)}: ${percent(accuracies[index])} at ${quantity(costs[index], cost)}.`;
     parts.costs.replaceChildren(...costRows(data, text));
@@ -132,7 +134,7 @@ function explorer(data) {
   const { x, y } = frontierAxes(data);
   const figure = plot({
     label: `Accuracy against ${data.cost}: the best network at each limit, from ${percent(accuracies[0])} to ${percent(accuracies[accuracies.length - 1])}`,
-    height: 380, x, y,
+    height: 430, x, y,
     draw: (made) => { frame = made; drawFrontier(data, made); cursor(); },
   });
   const pick = (event) => {
@@ -157,6 +159,7 @@ function explorerParts(data, slider) {
     cheaper: button("\u2039 Cheaper"),
     better: button("Better \u203a"),
     limit: el("output", { for: "limit", class: "figure" }),
+    within: el("span", { class: "within", "aria-hidden": "true" }),
     accuracy: el("strong", { class: "figure", id: "accuracy" }),
     spoken: el("p", { class: "unseen", "aria-live": "polite" }),
     costs: el("dl", { class: "facts" }),
@@ -171,9 +174,9 @@ function explorerParts(data, slider) {
 function assembled(data, parts, figure) {
   return el("div", { class: "card" },
     el("div", { class: "control" },
-      el("label", { for: "limit" }, `Limit on ${data.cost}`), parts.limit, parts.range,
-      el("div", { class: "buttons" }, parts.cheaper, parts.better,
-        el("label", { for: "exact" }, `exact, in ${data.unit}`), parts.number)),
+      el("label", { for: "limit" }, `Limit on ${data.cost}`), el("span", {}, parts.within, parts.limit), parts.range),
+    el("div", { class: "buttons" }, parts.cheaper, parts.better,
+      el("label", { for: "exact" }, `exact, in ${data.unit}`), parts.number),
     parts.spoken,
     el("div", { class: "split" },
       el("figure", {}, figure, frontierLegend(data), el("figcaption", {}, frontierCaption(data))),

@@ -16,7 +16,7 @@ function chosenCard(data, item, i, show) {
   const rows = [
     ["Predicted accuracy", withError(item.accuracy, item.stderr, (value) => percent(value))],
     known(item.one_shot) && ["One-shot accuracy", percent(item.one_shot)],
-    ...item.best_references.map((other) => [`Best ${other.group}`, percent(other.accuracy)]),
+    ...item.best_references.map((other) => [`Best of ${other.group} at this cost`, percent(other.accuracy)]),
     known(item.fine_tuned) && ["Fine-tuned test accuracy", percent(item.fine_tuned)],
     [`Predicted ${data.cost}`, quantity(item.cost, cost)],
     measured && [`Measured ${data.cost}`, `${quantity(measured.value, cost)} (${compact(measured.low)} to ${compact(measured.high)})`],
@@ -82,14 +82,14 @@ function insightFigures(data) {
   return panels.length ? el("div", { class: "panels" }, panels) : null;
 }
 
-const optionName = (step) => (step.from === false && step.to === true ? `adding ${step.option}` : `${step.option} ${step.from} to ${step.to}`) + (step.balanced ? "" : " *");
+const optionName = (step) => step.name + (step.balanced ? "" : " *");
 
 function depthFigure(data, stages) {
   const { depths, unit, cost } = data.insights;
-  const names = [...new Set(depths.map((step) => `depth ${step.from} to ${step.to}`))];
+  const names = [...new Set(depths.map((step) => step.name))];
   const series = names.map((name) => ({
     name,
-    values: stages.map((stage) => depths.find((step) => step.stage === stage && `depth ${step.from} to ${step.to}` === name) || null),
+    values: stages.map((stage) => depths.find((step) => step.stage === stage && step.name === name) || null),
   }));
   const paid = stages.map((stage) => (depths.find((step) => step.stage === stage) || {}).block_cost);
   const right = paid.every(known) ? { title: unit, name: `${cost} of a block (right)`, values: paid } : null;

@@ -1,5 +1,6 @@
 """The numbers behind a report: checked against the search and the tables they come from."""
 
+import itertools
 import json
 import math
 from dataclasses import replace
@@ -93,6 +94,20 @@ def test_runner_ups_are_the_best_after_the_optimum(numbers):
             str(item.architecture) for item in best[1:]
         ]
     assert len(asked) >= traced.RUNNER_LIMITS
+
+
+def test_runner_ups_stop_in_time_but_never_leave_out_what_was_asked_for(monkeypatch):
+    monkeypatch.setattr(traced, "RUNNER_SECONDS", -1.0)
+    found = report_numbers(small(chosen=full_report().chosen[:1]))["runner_ups"]
+    assert [entry["limit"] for entry in found] == [0.6]
+
+
+def test_positions_for_runner_ups_go_from_coarse_to_fine():
+    found = traced._coarse_to_fine({"min": 10.0, "max": 90.0, "step": 0.2})
+    assert len(set(found)) == len(found) == traced.RUNNER_LIMITS
+    assert (min(found), max(found)) == (10.0, 90.0)
+    first = sorted(found[:5])
+    assert max(two - one for one, two in itertools.pairwise(first)) < 20
 
 
 @pytest.mark.parametrize(("low", "high"), [(25.9, 99.6), (0.001, 0.0011), (3e6, 9e8), (5.0, 5.0), (0.0, 0.0)])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,8 @@ Array = NDArray[np.float64]
 
 MOST_POINTS = 8000  # networks of a frontier that a page holds
 STOPS = 400  # positions of the slider, about
-RUNNER_LIMITS = 40  # limits at which runner-ups are computed
+RUNNER_LIMITS = 40  # limits at which runner-ups are computed, besides those asked for
+RUNNER_SECONDS = 10.0  # after which no further limit is begun; only very large spaces need longer
 RUNNER_UPS = 4
 CHUNK = 512
 
@@ -101,30 +103,46 @@ def slider(low: float, high: float) -> dict[str, float]:
     return {"min": significant(first * step, 12), "max": significant(last * step, 12), "step": step}
 
 
-def runner_limits(numbers: dict[str, Any], asked: Iterable[float]) -> list[float]:
-    """Limits at which runner-ups are computed: positions of the slider, evenly spread, and those asked for."""
-    low, high, step = (numbers["slider"][key] for key in ("min", "max", "step"))
+def runner_ups(
+    problem: SearchProblem, cost: str, positions: Mapping[str, float], asked: Iterable[float]
+) -> list[dict[str, Any]]:
+    """The best networks after the optimum, proven: at the limits asked for, and at positions of the slider.
+
+    Positions are evenly spread, coarse ones first, until ``RUNNER_SECONDS`` are over.
+    """
+    found: dict[float, list[dict[str, Any]]] = {}
+    for limit in asked:
+        found[limit] = _runner_ups(problem, cost, limit)
+    until = time.monotonic() + RUNNER_SECONDS
+    for limit in _coarse_to_fine(positions):
+        if time.monotonic() > until:
+            break
+        if limit not in found:
+            found[limit] = _runner_ups(problem, cost, limit)
+    return [{"limit": limit, "items": items} for limit, items in sorted(found.items()) if items]
+
+
+def _coarse_to_fine(positions: Mapping[str, float]) -> list[float]:
+    """Evenly spread positions of the slider, ordered so that the first few are already spread over all of it."""
+    low, high, step = (positions[key] for key in ("min", "max", "step"))
     stops = round((high - low) / step)
-    places = {round(i) for i in np.linspace(0, stops, min(stops + 1, RUNNER_LIMITS)).tolist()}
-    return sorted({*(significant(low + place * step, 12) for place in places), *asked})
+    places = sorted({round(i) for i in np.linspace(0, stops, min(stops + 1, RUNNER_LIMITS)).tolist()})
+    bits = len(places).bit_length()
+    order = sorted(range(len(places)), key=lambda i: f"{i:0{bits}b}"[::-1])
+    return [significant(low + places[i] * step, 12) for i in order]
 
 
-def runner_ups(problem: SearchProblem, cost: str, limits: Iterable[float]) -> list[dict[str, Any]]:
-    """The best networks after the optimum at each limit, proven; limits at which they cannot be listed are left out."""
-    result = []
-    for limit in limits:
-        try:
-            found = best_architectures(problem.with_limits([Limit(cost, limit)]), RUNNER_UPS + 1)
-        except ProblemError:
-            continue
-        items = [
-            {
-                "architecture": str(item.architecture),
-                "accuracy": significant(item.accuracy, 8),
-                "cost": significant(item.costs[cost], 8),
-            }
-            for item in found.items[1:]
-        ]
-        if found.items:
-            result.append({"limit": limit, "items": items})
-    return result
+def _runner_ups(problem: SearchProblem, cost: str, limit: float) -> list[dict[str, Any]]:
+    """The best networks after the optimum at one limit; none where too many are equally good to list them."""
+    try:
+        best = best_architectures(problem.with_limits([Limit(cost, limit)]), RUNNER_UPS + 1)
+    except ProblemError:
+        return []
+    return [
+        {
+            "architecture": str(item.architecture),
+            "accuracy": significant(item.accuracy, 8),
+            "cost": significant(item.costs[cost], 8),
+        }
+        for item in best.items[1:]
+    ]

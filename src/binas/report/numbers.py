@@ -13,7 +13,7 @@ from binas.estimators.judging import report
 from binas.insights.summary import find_insights
 from binas.report.data import Chosen, Reference, ReportData
 from binas.report.drawing import drawing
-from binas.report.frontier_numbers import frontier_numbers, runner_limits, runner_ups, significant
+from binas.report.frontier_numbers import frontier_numbers, runner_ups, significant
 from binas.resources.analytic import analytic_costs
 from binas.search.objective import BatchValues
 from binas.search.problem import SearchProblem, parse_limit
@@ -33,7 +33,7 @@ def report_numbers(data: ReportData) -> dict[str, Any]:
     """Every number a report shows, plain and finite: null where something is not known."""
     problem = SearchProblem.build(data.contributions, data.costs)
     traced = frontier_numbers(problem, data.cost, data.contributions)
-    limits = runner_limits(traced, [_asked(data, item) for item in data.chosen])
+    asked = [_asked(data, item) for item in data.chosen]
     numbers = {
         "format": FORMAT,
         "version": 1,
@@ -48,7 +48,7 @@ def report_numbers(data: ReportData) -> dict[str, Any]:
         "costs": {name: _cost(cost) for name, cost in data.costs.costs.items()},
         "contributions": {"base": data.contributions.base, **_column(data.contributions.values)},
         "frontier": traced,
-        "runner_ups": runner_ups(problem, data.cost, limits),
+        "runner_ups": runner_ups(problem, data.cost, traced["slider"], asked),
         "chosen": [_chosen(data, item) for item in data.chosen],
         "references": [vars(item) for item in data.references],
         "insights": _insights(data),
@@ -74,16 +74,21 @@ def _finite(value: Any) -> Any:
 
 
 def _space(space: SearchSpace) -> dict[str, Any]:
+    """The space; blocks name their list of configs by its index in ``kinds``, as most blocks share one."""
+    # Told apart as text: Python takes 1 and True for equal.
+    blocks = {repr(block): block for stage in space.stages for block in stage.blocks}
+    index = {text: i for i, text in enumerate(blocks)}
     return {
         "name": space.name,
         "description": space.description,
         "architectures": str(space.count),
+        "kinds": [[{"name": c.name, **dict(c.options)} for c in block] for block in blocks.values()],
         "stages": [
             {
                 "name": stage.name,
                 "depths": list(stage.depths),
                 "attributes": dict(stage.attributes),
-                "blocks": [[{"name": c.name, **dict(c.options)} for c in block] for block in stage.blocks],
+                "blocks": [index[repr(block)] for block in stage.blocks],
             }
             for stage in space.stages
         ],

@@ -22,6 +22,7 @@ function intro(data) {
 }
 
 function build(data) {
+  for (const stage of data.space.stages) stage.blocks = stage.blocks.map((kind) => data.space.kinds[kind]);
   const { node, show } = explorer(data);
   const sections = [
     section("chosen", "The networks that were chosen", null, chosenCards(data, show)),

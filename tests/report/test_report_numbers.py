@@ -87,10 +87,11 @@ def test_standard_errors_without_covariance_are_those_of_the_search():
 
 
 def test_runner_ups_are_the_best_after_the_optimum(numbers):
-    asked = {entry["limit"]: entry["items"] for entry in numbers["runner_ups"]}
+    asked = {entry["limit"]: entry for entry in numbers["runner_ups"]}
     for limit in (0.6, 0.9, 1.2):
         best = best_architectures(PROBLEM.with_limits([Limit("latency", limit)]), traced.RUNNER_UPS + 1).items
-        assert [item["architecture"] for item in asked[limit]] == [
+        assert asked[limit]["architecture"] == str(best[0].architecture)
+        assert [item["architecture"] for item in asked[limit]["items"]] == [
             str(item.architecture) for item in best[1:]
         ]
     assert len(asked) >= traced.RUNNER_LIMITS

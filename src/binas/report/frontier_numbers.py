@@ -110,7 +110,7 @@ def runner_ups(
 
     Positions are evenly spread, coarse ones first, until ``RUNNER_SECONDS`` are over.
     """
-    found: dict[float, list[dict[str, Any]]] = {}
+    found: dict[float, dict[str, Any]] = {}
     for limit in asked:
         found[limit] = _runner_ups(problem, cost, limit)
     until = time.monotonic() + RUNNER_SECONDS
@@ -119,7 +119,7 @@ def runner_ups(
             break
         if limit not in found:
             found[limit] = _runner_ups(problem, cost, limit)
-    return [{"limit": limit, "items": items} for limit, items in sorted(found.items()) if items]
+    return [entry for _, entry in sorted(found.items()) if entry]
 
 
 def _coarse_to_fine(positions: Mapping[str, float]) -> list[float]:
@@ -132,17 +132,18 @@ def _coarse_to_fine(positions: Mapping[str, float]) -> list[float]:
     return [significant(low + places[i] * step, 12) for i in order]
 
 
-def _runner_ups(problem: SearchProblem, cost: str, limit: float) -> list[dict[str, Any]]:
-    """The best networks after the optimum at one limit; none where too many are equally good to list them."""
+def _runner_ups(problem: SearchProblem, cost: str, limit: float) -> dict[str, Any]:
+    """The optimum at one limit and the best networks after it; empty where there are none, or too many to list."""
     try:
-        best = best_architectures(problem.with_limits([Limit(cost, limit)]), RUNNER_UPS + 1)
+        found = best_architectures(problem.with_limits([Limit(cost, limit)]), RUNNER_UPS + 1)
     except ProblemError:
-        return []
-    return [
+        return {}
+    items = [
         {
             "architecture": str(item.architecture),
             "accuracy": significant(item.accuracy, 8),
             "cost": significant(item.costs[cost], 8),
         }
-        for item in best.items[1:]
+        for item in found.items
     ]
+    return {"limit": limit, **items[0], "items": items[1:]} if len(items) > 1 else {}

@@ -69,7 +69,7 @@ function drawn(spec, width) {
 function axes(spec, frame) {
   const write = (x, y, anchor, text, kind) =>
     frame.add("text", { x, y, "text-anchor": anchor, class: kind || "tick" }, text);
-  for (const tick of ticksOf(spec.y, 5)) {
+  for (const tick of ticksOf(spec.y, 6)) {
     const y = frame.y(tick);
     frame.add("line", { x1: frame.left, x2: frame.right, y1: y, y2: y, class: spec.y.names ? "faint" : "grid" });
     write(frame.left - 8, y + 4, "end", spec.y.names ? spec.y.names[tick] : minus(String(tick)));
@@ -88,7 +88,7 @@ function axes(spec, frame) {
   if (spec.x.title) write((frame.left + frame.right) / 2, frame.height - 8, "middle", spec.x.title, "axis-title");
   if (spec.y.title) write(2, 14, "start", spec.y.title, "axis-title");
   if (spec.right) {
-    for (const tick of ticksOf(spec.right, 5)) write(frame.right + 8, frame.y2(tick) + 4, "start", minus(String(tick)));
+    for (const tick of ticksOf(spec.right, 6)) write(frame.right + 8, frame.y2(tick) + 4, "start", minus(String(tick)));
     write(frame.width - 2, 14, "end", spec.right.title, "axis-title");
   }
 }

@@ -112,7 +112,7 @@ function explorer(data) {
     parts.spoken.textContent = `Within ${quantity(limit, cost)}: ${percent(accuracies[index])} at ${quantity(costs[index], cost)}.`;
     parts.costs.replaceChildren(...costRows(data, text));
     parts.price.textContent = price(data, limit, index);
-    parts.runners.replaceChildren(...runnerUps(data, limit, index, text));
+    parts.runners.replaceChildren(...runnerUps(data, limit));
     parts.text.textContent = text;
     parts.drawing.replaceChildren(...drawNetwork(data, text));
     parts.table.replaceChildren(blockTable(data, text));
@@ -202,18 +202,17 @@ function costRows(data, text) {
     el("div", {}, el("dt", {}, name), el("dd", {}, quantity(costOf(data, name, text), cost))));
 }
 
-function runnerUps(data, limit, index, text) {
-  const most = limit + 1e-9 * Math.abs(limit);
-  const found = data.runner_ups.filter((entry) => entry.limit <= most).pop();
-  const items = found ? found.items.filter((item) => item.architecture !== text) : [];
-  if (!items.length) return [];
+// Runner-ups are known at many limits; those of the nearest one below are shown, unless it is far away.
+function runnerUps(data, limit) {
+  const { slider } = data.frontier;
+  const found = data.runner_ups.filter((entry) => entry.limit <= limit + 1e-9 * Math.abs(limit)).pop();
+  if (!found || limit - found.limit > 0.05 * (slider.max - slider.min)) return [];
   const cost = data.costs[data.cost];
-  const near = found.limit >= limit - 1e-9 * Math.abs(limit) ? "" : ` at ${quantity(found.limit, cost)}`;
   return [
-    el("h3", {}, `Runner-ups${near}`),
-    el("ul", { class: "runners" }, items.map((item) => el("li", { title: item.architecture },
-      el("b", {}, points(item.accuracy - data.frontier.accuracies[index])),
+    el("h3", {}, `Runner-ups at ${quantity(found.limit, cost)}`),
+    el("ul", { class: "runners" }, found.items.map((item) => el("li", { title: item.architecture },
+      el("b", {}, points(item.accuracy - found.accuracy)),
       el("span", {}, quantity(item.cost, cost)),
-      el("span", {}, changes(data, text, item.architecture))))),
+      el("span", {}, changes(data, found.architecture, item.architecture))))),
   ];
 }

@@ -25,7 +25,8 @@ function changes(data, from, to) {
       else if (name !== old[s][b]) found.push(`${stage.name} block ${b + 1} ${old[s][b]} \u2192 ${name}`);
     });
   });
-  return found.join(", ");
+  const most = 5;
+  return found.slice(0, most).join(", ") + (found.length > most ? ` and ${found.length - most} more` : "");
 }
 
 // What a config brings per unit of cost, or by itself where the cost is a maximum and has no parts.
@@ -106,7 +107,8 @@ function drawNetwork(data, text) {
       el("h4", {}, stage.name, el("small", {}, stageNote(stage))),
       el("ol", { class: "blocks" },
         names.map((name, b) => blockItem(data, s, b, name, full)),
-        Array.from({ length: unused }, () => el("li", { class: "block unused", "aria-hidden": "true" }))));
+        unused > 3 ? el("li", { class: "block unused", "aria-hidden": "true" }, el("span", { class: "face" }, `+${unused}`))
+          : Array.from({ length: unused }, () => el("li", { class: "block unused", "aria-hidden": "true" }))));
   });
 }
 

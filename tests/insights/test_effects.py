@@ -201,7 +201,7 @@ def test_json_is_plain_and_complete():
     data = find_insights(paper_contributions(space), paper_costs(space)["latency"]).to_json()
     again = json.loads(json.dumps(data, allow_nan=False))
     assert again["unit"] == "ms"
-    assert set(again) == {"cost", "unit", "errors_known", "depths", "options", "rules", "sentences"}
+    assert set(again) == {"cost", "unit", "per", "errors_known", "depths", "options", "rules", "sentences"}
     assert again["options"][0]["per_block"]["1"]["value"] == pytest.approx(0.0805816650)
     keys = list(itertools.chain.from_iterable(rule for rule in again["rules"]))
     assert "per_cost_stderr" in keys

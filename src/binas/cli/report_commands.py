@@ -11,7 +11,7 @@ import typer
 from binas.cli.output import Json, examples, print_json, say, table
 
 if TYPE_CHECKING:
-    from binas.insights import Insights, Rule
+    from binas.insights import Insights, Per, Rule
 
 SHOWN_RULES = 12
 
@@ -51,12 +51,13 @@ def _show(found: Insights) -> None:
     for text in found.sentences:
         say(text)
     if not found.sentences:
-        say("No difference between design choices is clearly beyond its standard error.")
+        say("Nothing stands out clearly enough to be put into words.")
     elif not found.errors_known:
         say("The table has no standard errors; these sentences take its numbers as exact.")
-    rows = [_row(rule) for rule in found.rules[:SHOWN_RULES]]
-    unit = found.unit or "1"
-    table(("stage", "change", "points", f"{found.cost} ({unit})", f"points per {unit}"), rows)
+    per = found.per
+    assert per is not None  # a cost was given
+    rows = [_row(rule, per) for rule in found.rules[:SHOWN_RULES]]
+    table(("stage", "change", "points", f"{found.cost} ({per.unit})", f"points per {per.unit}"), rows)
     more = len(found.rules) - SHOWN_RULES
     if more > 0:
         say(f"{more} more with --json.")
@@ -64,21 +65,21 @@ def _show(found: Insights) -> None:
         say("* moves together with another option in this space, so the effect is of both.")
 
 
-def _row(rule: Rule) -> tuple[str, ...]:
-    def with_error(value: float | None, stderr: float | None) -> str:
+def _row(rule: Rule, per: Per) -> tuple[str, ...]:
+    def with_error(value: float | None, stderr: float | None, scale: float = 1.0) -> str:
         if value is None:
             return "-"
-        return f"{value:+.4g}" + ("" if stderr is None else f" ± {stderr:.2g}")
+        return f"{value * scale:+.4g}" + ("" if stderr is None else f" ± {stderr * scale:.2g}")
 
     effect = rule.effect
-    paid = "-" if effect.cost is None else f"{effect.cost:.4g}"
+    paid = "-" if effect.cost is None else f"{effect.cost / per.scale:.4g}"
     name = rule.name if rule.balanced else f"{rule.name} *"
     return (
         rule.stage,
         name,
         with_error(effect.value, effect.stderr),
         paid,
-        with_error(rule.per_cost, rule.per_cost_stderr),
+        with_error(rule.per_cost, rule.per_cost_stderr, per.scale),
     )
 
 

@@ -3,6 +3,7 @@
 from binas.insights.depth import DepthStep, depth_steps
 from binas.insights.effects import Effect, Effects
 from binas.insights.options import OptionStep, option_steps
+from binas.insights.per import Per, per_unit
 from binas.insights.rules import Rule, rank_rules
 from binas.insights.sentences import sentences
 from binas.insights.summary import Insights, find_insights
@@ -13,10 +14,12 @@ __all__ = [
     "Effects",
     "Insights",
     "OptionStep",
+    "Per",
     "Rule",
     "depth_steps",
     "find_insights",
     "option_steps",
+    "per_unit",
     "rank_rules",
     "sentences",
 ]

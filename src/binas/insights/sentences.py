@@ -15,6 +15,7 @@ import numpy as np
 from binas.insights.depth import DepthStep
 from binas.insights.effects import Effect, Effects
 from binas.insights.options import OptionStep
+from binas.insights.per import per_unit
 from binas.insights.rules import Rule
 
 MATTERS = 1.25  # the larger of two effects is at least so many times the smaller
@@ -124,11 +125,9 @@ def _best_places(effects: Effects, rules: Sequence[Rule]) -> Iterator[str]:
 def _best_place(effects: Effects, ranked: Sequence[Rule]) -> Iterator[str]:
     if len(ranked) < 2 or effects.cost is None or not _pays_more(effects, ranked[0], ranked[-1]):
         return
-    best, least, unit = ranked[0], ranked[-1], effects.cost.unit.name
-    yield (
-        f"Per {unit}, {best.name} pays best in {best.stage}: {best.per_cost:+.3g} against "
-        f"{least.per_cost:+.3g} points in {least.stage}."
-    )
+    best, least, per = ranked[0], ranked[-1], per_unit(effects.cost)
+    paid = [f"{(rule.per_cost or 0.0) * per.scale:+.3g}" for rule in (best, least)]
+    yield f"Per {per.unit}, {best.name} pays best in {best.stage}: {paid[0]} against {paid[1]} points in {least.stage}."
 
 
 def _pays_more(effects: Effects, one: Rule, two: Rule) -> bool:

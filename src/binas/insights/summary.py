@@ -8,6 +8,7 @@ from typing import Any
 from binas.insights.depth import DepthStep, depth_steps
 from binas.insights.effects import Effects
 from binas.insights.options import OptionStep, option_steps
+from binas.insights.per import Per, per_unit
 from binas.insights.rules import Rule, rank_rules
 from binas.insights.sentences import sentences
 from binas.tables.contributions import Contributions
@@ -18,11 +19,13 @@ from binas.tables.costs import Cost
 class Insights:
     """What depth and options bring, rules ranked by points per unit of cost, and what can be said in words.
 
+    Gains per cost are per ``unit``; times ``per.scale`` they are per ``per.unit``, which reads better.
     ``errors_known``: False where the table has no standard errors, so that the sentences take its numbers as exact.
     """
 
     cost: str | None
     unit: str | None
+    per: Per | None
     errors_known: bool
     depths: tuple[DepthStep, ...]
     options: tuple[OptionStep, ...]
@@ -34,6 +37,7 @@ class Insights:
         return {
             "cost": self.cost,
             "unit": self.unit,
+            "per": None if self.per is None else {"unit": self.per.unit, "scale": self.per.scale},
             "errors_known": self.errors_known,
             "depths": [step.to_json() for step in self.depths],
             "options": [step.to_json() for step in self.options],
@@ -50,6 +54,7 @@ def find_insights(contributions: Contributions, cost: Cost | None = None) -> Ins
     return Insights(
         None if cost is None else cost.name,
         None if cost is None else cost.unit.name,
+        None if cost is None else per_unit(cost),
         effects.errors_known,
         depths,
         options,

@@ -111,8 +111,10 @@ def _block_costs(axes: Any, found: Numbers) -> None:
     paid = {step["stage"]: step["block_cost"] for step in found["depths"] if step["block_cost"] is not None}
     if paid:
         right = axes.twinx()
-        right.plot([_words(name) for name in paid], list(paid.values()), "--", color="#9aa4b2")
-        right.set_ylabel(f"{found['cost']} of a block ({found['unit']}), dashed")
+        per = found["per"]
+        values = [value / per["scale"] for value in paid.values()]
+        right.plot([_words(name) for name in paid], values, "--", color="#9aa4b2")
+        right.set_ylabel(f"{found['cost']} of a block ({per['unit']}), dashed")
         right.set_ylim(bottom=0)
 
 
@@ -140,15 +142,15 @@ def _paying(numbers: Numbers) -> list[Mapping[str, Any]]:
 
 
 def _rules(figure: Any, numbers: Numbers) -> None:
-    axes, rules = _axes(figure), _paying(numbers)[::-1]
-    values = [rule["per_cost"] for rule in rules]
+    axes, rules, per = _axes(figure), _paying(numbers)[::-1], numbers["insights"]["per"]
+    values = [rule["per_cost"] * per["scale"] for rule in rules]
     names = [_words(f"{rule['stage']} {rule['rule']}") for rule in rules]
-    errors = [Z * (rule["per_cost_stderr"] or 0.0) for rule in rules]
+    errors = [Z * (rule["per_cost_stderr"] or 0.0) * per["scale"] for rule in rules]
     axes.errorbar(values, range(len(names)), xerr=errors, fmt="o", color=COLOURS[0])
     axes.set_yticks(range(len(names)), names, fontsize=8)
     if min(values) > 0 and max(values) > 30 * min(values):
         axes.set_xscale("log")
-    axes.set(xlabel=f"points per {numbers['unit']}")
+    axes.set(xlabel=f"points per {per['unit']}")
 
 
 def _equal(axes: Any, values: list[float]) -> None:

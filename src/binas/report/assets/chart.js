@@ -39,7 +39,7 @@ function scale(axis, from, to) {
   return (value) => from + ((turn(value) - turn(low)) / (turn(high) - turn(low))) * (to - from);
 }
 
-// spec: label, height, x, y, right (axes: title, low, high, names, log), draw(frame)
+// spec: label, height, x, y, right (axes: title, low, high, names, log, format), draw(frame)
 function plot(spec) {
   const box = el("div", { class: "plot" });
   let width = 0;
@@ -66,13 +66,15 @@ function drawn(spec, width) {
   return root;
 }
 
+const labelled = (axis, tick) => (axis.names ? axis.names[tick] : axis.format ? axis.format(tick) : minus(String(tick)));
+
 function axes(spec, frame) {
   const write = (x, y, anchor, text, kind) =>
     frame.add("text", { x, y, "text-anchor": anchor, class: kind || "tick" }, text);
   for (const tick of ticksOf(spec.y, 6)) {
     const y = frame.y(tick);
     frame.add("line", { x1: frame.left, x2: frame.right, y1: y, y2: y, class: spec.y.names ? "faint" : "grid" });
-    write(frame.left - 8, y + 4, "end", spec.y.names ? spec.y.names[tick] : minus(String(tick)));
+    write(frame.left - 8, y + 4, "end", labelled(spec.y, tick));
   }
   // Crowded names are thinned so that they never run into each other.
   const wanted = spec.x.names ? spec.x.names : [];
@@ -82,13 +84,13 @@ function axes(spec, frame) {
     if (tick % every && spec.x.names) continue;
     const x = frame.x(tick);
     if (spec.x.grid) frame.add("line", { x1: x, x2: x, y1: frame.top, y2: frame.bottom, class: "grid" });
-    write(x, frame.bottom + 18, "middle", spec.x.names ? spec.x.names[tick] : minus(String(tick)));
+    write(x, frame.bottom + 18, "middle", labelled(spec.x, tick));
   }
   frame.add("line", { x1: frame.left, x2: frame.right, y1: frame.bottom, y2: frame.bottom, class: "axis" });
   if (spec.x.title) write((frame.left + frame.right) / 2, frame.height - 8, "middle", spec.x.title, "axis-title");
   if (spec.y.title) write(2, 14, "start", spec.y.title, "axis-title");
   if (spec.right) {
-    for (const tick of ticksOf(spec.right, 6)) write(frame.right + 8, frame.y2(tick) + 4, "start", minus(String(tick)));
+    for (const tick of ticksOf(spec.right, 6)) write(frame.right + 8, frame.y2(tick) + 4, "start", labelled(spec.right, tick));
     write(frame.width - 2, 14, "end", spec.right.title, "axis-title");
   }
 }

@@ -21,7 +21,8 @@ function price(data, limit, i) {
   const more = Number(priceStep(limit).toPrecision(6));
   const gain = data.frontier.accuracies[bestWithin(data, limit + more)] - data.frontier.accuracies[i];
   const amount = quantity(more, data.costs[data.cost]);
-  const each = more === 1 ? "" : ` (${points(gain / more)} per ${data.unit})`;
+  const per = data.insights.per;
+  const each = !per || more === per.scale ? "" : ` (${points((gain / more) * per.scale)} per ${per.unit})`;
   return gain > 0 ? `${amount} more buys ${points(gain)} points${each}` : `${amount} more buys nothing`;
 }
 
@@ -78,7 +79,7 @@ function frontierAxes(data) {
   const band = stderr ? accuracies.flatMap((value, i) => [value - Z * stderr[i], value + Z * stderr[i]]) : [];
   const ends = (values) => values.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [Infinity, -Infinity]);
   return {
-    x: { title: `${data.cost} (${data.unit})`, ...range([...ends(costs), ...others.map((item) => item.cost), ...measured]) },
+    x: { title: costTitle(data), format: (tick) => short(tick, data.costs[data.cost]), ...range([...ends(costs), ...others.map((item) => item.cost), ...measured]) },
     y: { title: "accuracy (%)", ...range([...ends([...accuracies, ...band]), ...others.map((item) => item.accuracy), ...data.chosen.map((item) => item.one_shot)]) },
   };
 }
@@ -176,7 +177,7 @@ function assembled(data, parts, figure) {
     el("div", { class: "control" },
       el("label", { for: "limit" }, `Limit on ${data.cost}`), el("span", {}, parts.within, parts.limit), parts.range),
     el("div", { class: "buttons" }, parts.cheaper, parts.better,
-      el("label", { for: "exact" }, `exact, in ${data.unit}`), parts.number),
+      el("label", { for: "exact" }, data.unit === "1" ? "exact" : `exact, in ${data.unit}`), parts.number),
     parts.spoken,
     el("div", { class: "split" },
       el("figure", {}, figure, frontierLegend(data), el("figcaption", {}, frontierCaption(data))),

@@ -85,14 +85,14 @@ function insightFigures(data) {
 const optionName = (step) => step.name + (step.balanced ? "" : " *");
 
 function depthFigure(data, stages) {
-  const { depths, unit, cost } = data.insights;
+  const { depths, per, cost } = data.insights;
   const names = [...new Set(depths.map((step) => step.name))];
   const series = names.map((name) => ({
     name,
     values: stages.map((stage) => depths.find((step) => step.stage === stage && step.name === name) || null),
   }));
   const paid = stages.map((stage) => (depths.find((step) => step.stage === stage) || {}).block_cost);
-  const right = paid.every(known) ? { title: unit, name: `${cost} of a block (right)`, values: paid } : null;
+  const right = paid.every(known) ? { title: per.unit, name: `${cost} of a block (right)`, values: paid.map((value) => value / per.scale) } : null;
   return linesPlot("Contribution of depth per stage", stages, "stage", series, right);
 }
 
@@ -102,7 +102,7 @@ function saidInWords(data) {
   const list = (texts) => el("ul", { class: "said" }, texts.map((text) => el("li", {}, text)));
   const { sentences, errors_known, options } = data.insights;
   const notes = [];
-  if (!sentences.length) notes.push("No difference between design choices is clearly beyond its standard error, so nothing is said here.");
+  if (!sentences.length) notes.push("Nothing stands out clearly enough to be put into words.");
   else if (!errors_known) notes.push("The table has no standard errors; these sentences take its numbers as exact.");
   if (options.some((step) => !step.balanced)) notes.push("* moves together with another option in this space, so the effect is of both.");
   return el("div", {},
@@ -112,7 +112,10 @@ function saidInWords(data) {
 }
 
 function rulesFigure(data) {
-  const rules = data.insights.rules.filter((rule) => known(rule.per_cost)).slice(0, 14);
+  const per = data.insights.per;
+  const rules = data.insights.rules.filter((rule) => known(rule.per_cost)).slice(0, 14).map((rule) => ({
+    ...rule, per_cost: rule.per_cost * per.scale, per_cost_stderr: known(rule.per_cost_stderr) ? rule.per_cost_stderr * per.scale : null,
+  }));
   if (!rules.length) return null;
   const values = rules.map((rule) => rule.per_cost);
   const log = Math.min(...values) > 0 && Math.max(...values) > 30 * Math.min(...values);
@@ -122,31 +125,31 @@ function rulesFigure(data) {
   const spec = {
     label: "Design rules by contribution per unit of cost", height: 70 + 26 * rules.length,
     left: Math.min(190, 14 + 6.6 * Math.max(...names.map((name) => name.length))),
-    x: { ...x, grid: true, title: `points per ${data.insights.unit}${log ? " (log scale)" : ""}` }, y: { names },
-    draw: (frame) => [...rules].reverse().forEach((rule, i) => drawRule(frame, rule, i, x)),
+    x: { ...x, grid: true, title: `points per ${per.unit}${log ? " (log scale)" : ""}` }, y: { names },
+    draw: (frame) => [...rules].reverse().forEach((rule, i) => drawRule(data, frame, rule, i, x)),
   };
-  return el("figure", {}, plot(spec), el("figcaption", {}, `What a change brings for each ${data.insights.unit} it costs, stage by stage: the first rules are where the next ${data.insights.unit} is spent best.`));
+  return el("figure", {}, plot(spec), el("figcaption", {}, `What a change brings for each ${per.unit} it costs, stage by stage: the first rules are where the next ${per.unit} is spent best.`));
 }
 
-function drawRule(frame, rule, i, x) {
+function drawRule(data, frame, rule, i, x) {
   const y = frame.y(i), kind = rule.kind === "depth" ? "c0" : "c1";
   const clipped = (value) => frame.x(Math.min(x.high, Math.max(x.low, value)));
   frame.add("line", { x1: frame.x(x.log ? x.low : 0), x2: frame.x(rule.per_cost), y1: y, y2: y, class: `stem ${kind}` });
   if (known(rule.per_cost_stderr)) errorBar(frame, clipped(rule.per_cost - Z * rule.per_cost_stderr), y, clipped(rule.per_cost + Z * rule.per_cost_stderr), y, kind);
-  mark(frame, 0, frame.x(rule.per_cost), y, 5, `line dot ${kind}`, `${rule.stage} ${rule.rule}: ${points(rule.value)} points for ${compact(rule.cost)}`);
+  mark(frame, 0, frame.x(rule.per_cost), y, 5, `line dot ${kind}`, `${rule.stage} ${rule.rule}: ${points(rule.value)} points for ${quantity(rule.cost, data.costs[data.cost])}`);
 }
 
 function insightTable(data) {
-  const unit = data.insights.unit;
+  const { per, cost } = data.insights;
   const rows = data.insights.rules.map((rule) => [rule.stage, rule.rule + (rule.balanced ? "" : " *"), withError(rule.value, rule.stderr, points),
-    known(rule.cost) ? compact(rule.cost) : "-", known(rule.per_cost) ? signed(rule.per_cost, 3) : "-"]);
-  return folded("All rules in numbers", table("Design rules", ["Stage", "Change", "Points", unit ? `Cost (${unit})` : "Cost", unit ? `Points per ${unit}` : "Points per unit"], rows));
+    quantity(rule.cost, data.costs[data.cost]), known(rule.per_cost) ? signed(rule.per_cost * per.scale, 3) : "-"]);
+  return folded("All rules in numbers", table("Design rules", ["Stage", "Change", "Points", cost, `points per ${per.unit}`], rows));
 }
 
 function insightSection(data) {
   const figures = insightFigures(data);
   const rules = rulesFigure(data);
-  return figures && [card(saidInWords(data), figures), rules && card(el("h3", {}, `Where the next ${data.insights.unit} is spent best`), rules, insightTable(data))];
+  return figures && [card(saidInWords(data), figures), rules && card(el("h3", {}, `Where the next ${data.insights.per.unit} is spent best`), rules, insightTable(data))];
 }
 
 // Points against the line of equality. items: [{x, y, group, title, low, high (of x)}]

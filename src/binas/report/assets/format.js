@@ -16,11 +16,11 @@ const percent = (value, digits) => minus(value.toFixed(digits === undefined ? 2 
 const NOUNS = ["MACs", "FLOPs", "params", "count"];
 
 // Large counts and bytes get a fitting prefix, others keep their unit.
-function quantity(value, cost) {
+function quantity(value, cost, digits) {
   const plain = value * cost.factor;
   const scaled = (units) => {
     const [name, size] = units.find(([, least]) => Math.abs(plain) >= least);
-    return `${compact(plain / size)}\u00a0${name}`;
+    return `${compact(plain / size, digits)}\u00a0${name}`;
   };
   if (Math.abs(plain) >= 1e4 && cost.kind === "count") {
     const noun = NOUNS.find((word) => cost.unit.endsWith(word)) || "";
@@ -29,8 +29,17 @@ function quantity(value, cost) {
   if (Math.abs(plain) >= 1e4 && cost.kind === "bytes") {
     return scaled([["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]]);
   }
-  return cost.unit === "1" ? compact(value) : `${compact(value)}\u00a0${cost.unit}`;
+  return cost.unit === "1" ? compact(value, digits) : `${compact(value, digits)}\u00a0${cost.unit}`;
 }
+
+// The same for the ticks of an axis: no unit but a prefix, as the title names the unit.
+function short(value, cost) {
+  const prefixes = cost.kind === "count" || cost.kind === "bytes" ? [["T", 1e12], ["G", 1e9], ["M", 1e6], ["k", 1e3]] : [];
+  const [name, size] = prefixes.find(([, least]) => Math.abs(value) >= 10 * least) || ["", 1];
+  return compact(value / size, 6) + name;
+}
+
+const costTitle = (data) => (data.unit === "1" ? data.cost : `${data.cost} (${data.unit})`);
 
 function duration(seconds) {
   if (seconds < 1) return `${compact(seconds * 1000, 2)}\u00a0ms`;

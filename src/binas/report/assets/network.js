@@ -33,11 +33,11 @@ function changes(data, from, to) {
 function worth(data, s, b, c) {
   const gain = data.contributions.configs[s][b][c];
   const cost = data.costs[data.cost];
-  if (cost.combine === "max") return gain;
-  return cost.configs[s][b][c] > 0 ? gain / cost.configs[s][b][c] : null;
+  if (!data.insights.per) return gain;
+  return cost.configs[s][b][c] > 0 ? (gain / cost.configs[s][b][c]) * data.insights.per.scale : null;
 }
 
-const worthUnit = (data) => (data.costs[data.cost].combine === "max" ? "points" : `points per ${data.unit}`);
+const worthUnit = (data) => (data.insights.per ? `points per ${data.insights.per.unit}` : "points");
 
 // The size at which a colour is full: the 90th percentile over all configs, so that one outlier does not pale the rest.
 function fullColour(data) {

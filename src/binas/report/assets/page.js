@@ -16,7 +16,7 @@ function intro(data) {
       statistic("Architectures in the space", count(data.space.architectures)),
       statistic("Best networks, for every limit", count(String(frontier.networks)), frontier.exact ? "proven" : "certified"),
       statistic("Predicted accuracy", `${frontier.accuracies[0].toFixed(1)} to ${percent(frontier.accuracies[frontier.accuracies.length - 1], 1)}`),
-      statistic(`Range of ${data.cost}`, `${compact(frontier.costs[0], 3)} to ${quantity(frontier.costs[frontier.costs.length - 1], data.costs[data.cost])}`)),
+      statistic(`Range of ${data.cost}`, `${short(Number(frontier.costs[0].toPrecision(3)), data.costs[data.cost])} to ${quantity(frontier.costs[frontier.costs.length - 1], data.costs[data.cost], 3)}`)),
     data.conditions && el("p", { class: "note" }, `${data.cost} measured on ${data.conditions}.`),
     sources.length > 0 && el("p", { class: "note" }, sources.join(" ")));
 }

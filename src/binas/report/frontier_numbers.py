@@ -39,19 +39,28 @@ def standard_errors(contributions: Contributions, architectures: Sequence[Archit
 
     Without a covariance the errors are taken as independent; None where they are not known.
     """
-    covariance, space = contributions.covariance, contributions.space
-    if covariance is None:
-        if contributions.stderr is None:
-            return None
-        base = 0.0 if math.isnan(contributions.base_stderr) else contributions.base_stderr
-        covariance = np.diag(np.concatenate([[base], contributions.stderr.flat()]) ** 2)
+    space, covariance, stderr = contributions.space, contributions.covariance, contributions.stderr
+    if covariance is None and stderr is None:
+        return None
     parts = [np.zeros(0)]
     for start in range(0, len(architectures), CHUNK):
         chosen = BatchValues(space).one_hot(*space.to_indices(architectures[start : start + CHUNK]))
         z = np.hstack([np.ones((len(chosen), 1)), chosen])
-        parts.append(np.sqrt(np.maximum(0.0, np.einsum("ij,jk,ik->i", z, covariance, z, optimize=True))))
-    found = np.concatenate(parts)
-    return None if np.isnan(found).any() else found
+        parts.append(
+            _independent(contributions, z) if covariance is None else ((z @ covariance) * z).sum(axis=1)
+        )
+    variances = np.concatenate(parts)
+    return None if np.isnan(variances).any() else np.sqrt(np.maximum(0.0, variances))
+
+
+def _independent(contributions: Contributions, z: Array) -> Array:
+    """sum z^2 stderr^2; a base of unknown error counts as exact, as in the search."""
+    assert contributions.stderr is not None
+    base = 0.0 if math.isnan(contributions.base_stderr) else contributions.base_stderr
+    squares = np.concatenate([[base], contributions.stderr.flat()]) ** 2
+    unknown = np.isnan(squares)
+    variances = z @ np.where(unknown, 0.0, squares)
+    return np.where((z[:, unknown] != 0).any(axis=1), math.nan, variances)
 
 
 def frontier_numbers(problem: SearchProblem, cost: str, contributions: Contributions) -> dict[str, Any]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from binas.errors import BinasError, SpaceError
 from binas.estimators.judging import report
@@ -181,11 +179,10 @@ def _macs(data: ReportData) -> Cost | None:
         return None
 
 
-def summary(numbers: Mapping[str, Any], data: ReportData) -> Sequence[str]:
+def summary(numbers: Mapping[str, Any], data: ReportData) -> list[str]:
     """What a report says, in a few lines for a terminal."""
     traced = numbers["frontier"]
-    costs = np.array(traced["costs"])
     kind = "exact" if traced["exact"] else f"certified within {traced['error']:.2g} points"
-    low, high = (format_quantity(value, data.traced.unit) for value in (costs[0], costs[-1]))
-    lines = [f"{traced['networks']} best networks from {low} to {high} ({kind})"]
-    return [*lines, *numbers["insights"]["sentences"][:3]]
+    low, high = (format_quantity(traced["costs"][i], data.traced.unit) for i in (0, -1))
+    first = f"{traced['networks']} best networks from {low} to {high} ({kind})"
+    return [first, *numbers["insights"]["sentences"][:3]]

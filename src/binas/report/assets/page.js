@@ -16,8 +16,8 @@ function intro(data) {
       statistic("Architectures in the space", count(data.space.architectures)),
       statistic("Best networks, for every limit", count(String(frontier.networks)), frontier.exact ? "proven" : "certified"),
       statistic("Predicted accuracy", `${frontier.accuracies[0].toFixed(1)} to ${percent(frontier.accuracies[frontier.accuracies.length - 1], 1)}`),
-      statistic(`Range of ${data.cost}`, `${short(Number(frontier.costs[0].toPrecision(3)), data.costs[data.cost])} to ${quantity(frontier.costs[frontier.costs.length - 1], data.costs[data.cost], 3)}`)),
-    data.conditions && el("p", { class: "note" }, `${data.cost} measured on ${data.conditions}.`),
+      statistic(`Range of ${data.cost}`, [frontier.costs[0], frontier.costs[frontier.costs.length - 1]].map((value) => quantity(value, data.costs[data.cost], 3)).join(" to "))),
+    data.conditions && el("p", { class: "note" }, `Conditions of ${data.cost}: ${data.conditions}.`),
     sources.length > 0 && el("p", { class: "note" }, sources.join(" ")));
 }
 

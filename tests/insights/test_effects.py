@@ -183,12 +183,14 @@ def test_sentences_are_silent_where_noise_could_explain_them():
     assert spoken(5.0) == ()
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_pure_noise_rarely_speaks(seed):
-    """Values drawn with the standard error they claim: at most a few of the many comparisons may come out by chance."""
-    rng = np.random.default_rng(seed)
-    found = find_insights(table(value=lambda *_: float(rng.normal(scale=0.1)), stderr=0.1), cost_of())
-    assert len(found.sentences) <= 2
+def test_pure_noise_hardly_ever_speaks():
+    """Values drawn with the standard error they claim: what is said about them is said by chance."""
+    spoke = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        noise = table(value=lambda *_, rng=rng: float(rng.normal(scale=0.1)), stderr=0.1)
+        spoke += bool(find_insights(noise, cost_of()).sentences)
+    assert spoke <= 3
 
 
 def test_a_loss_is_called_a_loss():

@@ -17,12 +17,11 @@ def test_the_paper_s_space_has_width_glyph_and_badge():
         "kernel",
         ["se"],
     )
-    assert not found["names"]
 
 
 def test_names_are_the_fallback():
     found = drawing(space_of(Config("a"), Config("b")))
-    assert found == {"width": None, "most": 1.0, "glyph": None, "badges": [], "words": [], "names": True}
+    assert found == {"width": None, "most": 1.0, "glyph": None, "badges": [], "words": []}
 
 
 def test_other_options_are_words_and_switches_badges():

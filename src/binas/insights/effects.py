@@ -22,7 +22,9 @@ from binas.tables.contributions import Contributions
 from binas.tables.costs import Cost
 
 Array = NDArray[np.float64]
-CLEAR = 2.0  # standard errors from zero that count as clear, about 95 %
+CLEAR = (
+    3.0  # standard errors from zero that count as clear: many effects are looked at, and noise must not speak
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,7 @@ class Effect:
 
     @property
     def clear(self) -> bool:
-        """Whether the value is clearly not zero: beyond two standard errors, or not zero where none is known."""
+        """Whether the value is clearly not zero: beyond three standard errors, or not zero where none is known."""
         return abs(self.value) > CLEAR * (self.stderr or 0.0)
 
     def to_json(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Sentences about design choices, written only where the numbers carry them (paper section 4.3).
 
-A comparison is spoken of when it is beyond two standard errors of the difference *and* large enough to matter; a trend
+A comparison is spoken of when it is beyond three standard errors of the difference *and* large enough to matter; a trend
 when, besides, a straight line explains most of it. Effects of an option that cannot be told apart from another option
 are passed over. Where a table has no standard errors its numbers are taken as exact; whoever shows the sentences says so.
 """

@@ -13,7 +13,7 @@ GLYPHS = ("kernel",)
 def drawing(space: SearchSpace) -> dict[str, Any]:
     """Options by their part in the drawing: width (a number), glyph (a whole number), badges (switches), words (others).
 
-    A space whose configs have no such options is drawn with the names of its configs.
+    Configs that have neither width nor glyph are drawn with their names.
     """
     values = _values(space)
     width = next((key for key in WIDTHS if _numbers(values.get(key, []))), None)
@@ -27,7 +27,6 @@ def drawing(space: SearchSpace) -> dict[str, Any]:
         "glyph": glyph,
         "badges": badges,
         "words": words,
-        "names": not width and not glyph,
     }
 
 

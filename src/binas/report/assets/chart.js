@@ -113,7 +113,8 @@ function errorBar(frame, x1, y1, x2, y2, kind) {
   frame.add("line", { x1, y1, x2, y2, class: `error ${kind || ""}` });
 }
 
-// A legend in HTML, so that it wraps on a narrow screen. items: [name, class, shape or "line" | "dashed" | "band"]
+// A legend in HTML, so that it wraps on a narrow screen. items: [name, class, sign]; a sign is "line", "dashed", "band",
+// the number of a shape, or 10 more for a shape on a line.
 function legend(items) {
   return el("ul", { class: "legend" }, items.map(([name, kind, shape]) => {
     const sign = svg("svg", { width: 22, height: 14, "aria-hidden": "true" });

@@ -122,7 +122,7 @@ function drawingKey(data) {
     width && el("li", {}, `block width: ${width}`),
     kernels.map((size) => el("li", {}, kernelGlyph(size), `${glyph} ${size}`)),
     badges.map((key) => el("li", {}, el("span", { class: "badge inline" }, badgeText(key)), `has ${key}`)),
-    el("li", {}, el("span", { class: "swatch unused", "aria-hidden": "true" }), "block not used"));
+    el("li", {}, el("span", { class: "swatch", "aria-hidden": "true" }), "block not used"));
 }
 
 function blockTable(data, text) {

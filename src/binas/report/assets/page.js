@@ -10,7 +10,7 @@ function intro(data) {
   const texts = [...new Set(Object.values(data.sources))];
   const named = (text) => Object.keys(data.sources).filter((name) => data.sources[name] === text).join(", ");
   const sources = texts.map((text) => `Source of ${named(text)}: ${text}.`);
-  return el("div", { class: "hero" },
+  return el("div", {},
     el("p", { class: "intro" }, data.space.description || `The space ${data.space.name}.`),
     el("dl", { class: "tiles" },
       statistic("Architectures in the space", count(data.space.architectures)),

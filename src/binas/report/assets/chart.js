@@ -5,7 +5,8 @@ function ticksOf(axis, most) {
   if (axis.log) return logTicks(axis.low, axis.high);
   const span = axis.high - axis.low;
   const power = 10 ** Math.floor(Math.log10(span / most));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => span / size <= most);
+  const fitting = [1, 2, 5, 10].map((factor) => factor * power).find((size) => span / size <= most);
+  const step = axis.whole ? Math.max(1, fitting) : fitting;
   const ticks = [];
   for (let i = Math.ceil(axis.low / step - 1e-9); i * step <= axis.high + 1e-9 * span; i++) {
     ticks.push(Number((i * step).toPrecision(12)));
@@ -39,7 +40,7 @@ function scale(axis, from, to) {
   return (value) => from + ((turn(value) - turn(low)) / (turn(high) - turn(low))) * (to - from);
 }
 
-// spec: label, height, x, y, right (axes: title, low, high, names, log, format), draw(frame)
+// spec: label, height, x, y, right (axes: title, low, high, names, log, whole, format), draw(frame)
 function plot(spec) {
   const box = el("div", { class: "plot" });
   let width = 0;

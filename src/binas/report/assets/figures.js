@@ -224,14 +224,14 @@ function trainingSection(data) {
     return [[others, "accuracy (%)"], [losses, "loss"]].filter(([some]) => some.length)
       .map(([some, unit]) => el("div", { class: "panel" }, el("h3", {}, `${phase}: ${unit}`), curves(phase, rows, some, unit)));
   });
-  return panels.length ? card(el("div", { class: "panels" }, panels)) : null;
+  return panels.length ? card(el("div", { class: "panels wide" }, panels)) : null;
 }
 
 function curves(phase, rows, keys, unit) {
   const at = (row) => (known(row.epoch) ? row.epoch : row.step);
   return el("figure", {}, plot({
     label: `${phase}: ${unit} after each epoch`, height: 240,
-    x: { title: known(rows[0].epoch) ? "epoch" : "step", ...range(rows.map(at)) },
+    x: { title: known(rows[0].epoch) ? "epoch" : "step", whole: true, ...range(rows.map(at)) },
     y: { title: unit, ...range(rows.flatMap((row) => keys.map((key) => row[key]))) },
     draw: (frame) => keys.forEach((key, n) => {
       const seen = rows.filter((row) => known(row[key]));

@@ -41,9 +41,9 @@ from binas.accuracy.outcomes import Array
 PROPORTIONS = {"depth": 30.0, "shared": 3.0, "factor": 1.0, "deviation": 1.0}
 SCALES = 10.0 ** np.arange(-4.0, 6.1, 0.25)
 STEP = 10.0
-CLEAR = 2.0  # gain of log evidence for which a single variance is changed
+CLEAR = 8.0  # gain of log evidence for which a single variance is changed
 ALLOWED = 1.92  # loss of log evidence up to which a scale is allowed: 95 % by the likelihood ratio
-BEYOND_SOFT = 0.1  # variance of accuracy effects that soft ones do not show, relative to what they show
+BEYOND_SOFT = 0.05  # variance of accuracy effects that soft ones do not show, relative to what they show
 HALF_A_DECADE = math.log(10) / 2  # how well that number is known
 SLOPE_SPREAD = 0.5  # how far slopes of effects differ from slopes of single outcomes, relative
 

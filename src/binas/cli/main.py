@@ -17,6 +17,7 @@ from binas.cli import (
     example_commands,
     export_commands,
     measure_commands,
+    report_commands,
     search_commands,
     space_commands,
     train_commands,
@@ -43,6 +44,7 @@ for commands in (
     estimator_commands,
     search_commands,
     export_commands,
+    report_commands,
 ):
     commands.register(app)
 

@@ -1,0 +1,76 @@
+"""Gathers what a folder holds for a report. A run adds what it knows with ``dataclasses.replace``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from binas.errors import ProblemError
+from binas.files import exists, read_text
+from binas.report.data import Chosen, ReportData
+from binas.report.frontier_numbers import standard_errors
+from binas.search.infeasible import explain_infeasible
+from binas.search.problem import SearchProblem
+from binas.search.solve import solve
+from binas.tables.contributions import Contributions
+from binas.tables.costs import CostTable
+from binas.tables.samples import FILE as SAMPLES
+from binas.tables.samples import load_samples
+
+CONFIG = "config.yaml"
+METRICS = "metrics.jsonl"
+MAX_CONFIG_BYTES = 2**20
+
+
+def gather(
+    contributions: Contributions,
+    costs: CostTable,
+    cost: str,
+    folder: Path,
+    limits: Iterable[str] = (),
+    commands: Iterable[str] = (),
+) -> ReportData:
+    """The report of a folder's tables: a network for each limit, and whatever else lies in the folder.
+
+    That is ``samples.json``, ``metrics.jsonl`` and ``config.yaml``, each optional; how well the cost was verified is in
+    its table.
+    """
+    space = contributions.space
+    return ReportData(
+        space,
+        contributions,
+        costs,
+        cost,
+        chosen=tuple(choose(contributions, costs, cost, limit) for limit in limits),
+        verification=costs[cost].provenance.verification,
+        samples=load_samples(folder / SAMPLES, space) if exists(folder / SAMPLES) else None,
+        metrics=_metrics(folder),
+        config=read_text(folder / CONFIG, MAX_CONFIG_BYTES) if exists(folder / CONFIG) else "",
+        commands=tuple(commands),
+    )
+
+
+def choose(contributions: Contributions, costs: CostTable, cost: str, limit: str) -> Chosen:
+    """The proven best network under one limit such as ``latency=45ms``, with its standard error."""
+    problem = SearchProblem.build(contributions, costs, [limit])
+    found = solve(problem).evaluation
+    if found is None:
+        raise ProblemError(explain_infeasible(problem).sentence())
+    errors = standard_errors(contributions, [found.architecture])
+    return Chosen(
+        problem.describe_limits(),
+        found.architecture,
+        found.accuracy,
+        None if errors is None else float(errors[0]),
+        found.costs[cost],
+        parameters=found.costs.get("params"),
+    )
+
+
+def _metrics(folder: Path) -> tuple[Mapping[str, Any], ...]:
+    if not exists(folder / METRICS):
+        return ()
+    from binas.training.reporting import read_metrics  # loads torch, so only where there is something to read
+
+    return tuple(read_metrics(folder))

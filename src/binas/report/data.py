@@ -1,0 +1,90 @@
+"""What a report is made of: plain values. Only space, contributions, costs and the name of one cost are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from binas.errors import TableError
+from binas.space.architecture import Architecture
+from binas.space.space import SearchSpace
+from binas.tables.contributions import Contributions
+from binas.tables.costs import Cost, CostTable
+from binas.tables.samples import Samples
+from binas.tables.verification import Interval, Verification
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A network that was searched for: predicted, and as far as known measured. Accuracies in percent.
+
+    ``limit`` is what was asked for, in words (``latency <= 45 ms``); ``cost`` and ``measured_cost`` are of the report's
+    cost, in its unit.
+    """
+
+    limit: str
+    architecture: Architecture
+    accuracy: float
+    stderr: float | None
+    cost: float
+    measured_cost: Interval | None = None
+    one_shot: float | None = None
+    fine_tuned: float | None = None
+    parameters: float | None = None
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A network to compare with, measured the same way: accuracy in percent, cost in the unit of the report's cost."""
+
+    name: str
+    group: str
+    accuracy: float
+    cost: float
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """How long one step took."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class ReportData:
+    """Everything a report may show; what is absent has no section.
+
+    ``metrics`` are the rows of ``metrics.jsonl`` (:mod:`binas.training.reporting`), ``config`` the text of the
+    configuration, ``commands`` what was typed.
+    """
+
+    space: SearchSpace
+    contributions: Contributions
+    costs: CostTable
+    cost: str
+    title: str = ""
+    chosen: tuple[Chosen, ...] = ()
+    references: tuple[Reference, ...] = ()
+    verification: Verification | None = None
+    samples: Samples | None = None
+    metrics: tuple[Mapping[str, Any], ...] = ()
+    times: tuple[StepTime, ...] = ()
+    config: str = ""
+    commands: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if {self.contributions.space.fingerprint, self.costs.space.fingerprint} != {self.space.fingerprint}:
+            raise TableError(
+                f"the tables of this report were made for another space than {self.space.name!r}."
+            )
+        for item in self.chosen:
+            self.space.check(item.architecture)
+        self.costs[self.cost]  # names the costs there are where it is none of them
+
+    @property
+    def traced(self) -> Cost:
+        """The cost that the frontier is drawn against."""
+        return self.costs[self.cost]

@@ -1,0 +1,158 @@
+"""The frontier for a page: every network in a compact form, and the runner-ups at many limits."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from binas.errors import ProblemError
+from binas.search.alternatives import best_architectures
+from binas.search.frontier import frontier
+from binas.search.objective import BatchValues
+from binas.search.problem import Limit, SearchProblem
+from binas.space.architecture import EMPTY_STAGE, Architecture
+from binas.tables.contributions import Contributions
+
+Array = NDArray[np.float64]
+
+MOST_POINTS = 8000  # networks of a frontier that a page holds
+STOPS = 400  # positions of the slider, about
+RUNNER_LIMITS = 40  # limits at which runner-ups are computed, besides those asked for
+RUNNER_SECONDS = 10.0  # after which no further limit is begun; only very large spaces need longer
+RUNNER_UPS = 4
+CHUNK = 512
+
+
+def significant(value: float, digits: int) -> float:
+    """Rounded to so many significant digits: short in a file."""
+    return float(f"{value:.{digits}g}")
+
+
+def standard_errors(contributions: Contributions, architectures: Sequence[Architecture]) -> Array | None:
+    """Standard errors of predicted accuracies in points, sqrt(z' Cov z) with z = (1, alpha * active, beta).
+
+    Without a covariance the errors are taken as independent; None where they are not known.
+    """
+    space, covariance, stderr = contributions.space, contributions.covariance, contributions.stderr
+    if covariance is None and stderr is None:
+        return None
+    parts = [np.zeros(0)]
+    for start in range(0, len(architectures), CHUNK):
+        chosen = BatchValues(space).one_hot(*space.to_indices(architectures[start : start + CHUNK]))
+        z = np.hstack([np.ones((len(chosen), 1)), chosen])
+        parts.append(
+            _independent(contributions, z) if covariance is None else ((z @ covariance) * z).sum(axis=1)
+        )
+    variances = np.concatenate(parts)
+    return None if np.isnan(variances).any() else np.sqrt(np.maximum(0.0, variances))
+
+
+def _independent(contributions: Contributions, z: Array) -> Array:
+    """sum z^2 stderr^2; a base of unknown error counts as exact, as in the search."""
+    assert contributions.stderr is not None
+    base = 0.0 if math.isnan(contributions.base_stderr) else contributions.base_stderr
+    squares = np.concatenate([[base], contributions.stderr.flat()]) ** 2
+    unknown = np.isnan(squares)
+    variances = z @ np.where(unknown, 0.0, squares)
+    return np.where((z[:, unknown] != 0).any(axis=1), math.nan, variances)
+
+
+def frontier_numbers(problem: SearchProblem, cost: str, contributions: Contributions) -> dict[str, Any]:
+    """The exact frontier: points, slider, runner-ups. At most ``MOST_POINTS`` networks; ``loss`` says what that costs."""
+    found = frontier(problem, cost)
+    kept = _kept(len(found))
+    architectures = [found.architecture(i) for i in kept]
+    errors = standard_errors(contributions, architectures)
+    return {
+        "exact": found.exact,
+        "error": found.error,
+        "networks": len(found),
+        "loss": _loss(found.accuracies, kept),
+        "costs": [significant(found.costs[i], 12) for i in kept],
+        "accuracies": [significant(found.accuracies[i], 8) for i in kept],
+        "stderr": None if errors is None else [significant(error, 3) for error in errors],
+        "stages": _stages(architectures),
+        "slider": slider(float(found.costs[0]), float(found.costs[-1])),
+    }
+
+
+def _kept(count: int) -> list[int]:
+    """All points, or evenly spread ones with the first and last."""
+    return sorted({round(i) for i in np.linspace(0, count - 1, min(count, MOST_POINTS)).tolist()})
+
+
+def _loss(accuracies: Array, kept: list[int]) -> float:
+    """The most that the best kept network can lie below the best one, at any limit."""
+    gaps = [float(accuracies[after - 1] - accuracies[i]) for i, after in itertools.pairwise(kept)]
+    return max(gaps, default=0.0)
+
+
+def _stages(architectures: Sequence[Architecture]) -> list[dict[str, Any]]:
+    """Per stage the distinct variants as text, and for each network the index of its variant."""
+    result = []
+    for stage in zip(*(architecture.stages for architecture in architectures), strict=True):
+        numbers = {names: i for i, names in enumerate(dict.fromkeys(stage))}
+        variants = ["-".join(names) or EMPTY_STAGE for names in numbers]
+        result.append({"variants": variants, "points": [numbers[names] for names in stage]})
+    return result
+
+
+def slider(low: float, high: float) -> dict[str, float]:
+    """Round positions from the cheapest to the best network: step 1, 2 or 5 times a power of ten."""
+    width = (high - low) or abs(high) or 1.0
+    power = 10.0 ** math.floor(math.log10(width / STOPS))
+    step = next(power * factor for factor in (1, 2, 5, 10) if width / (power * factor) <= STOPS)
+    first, last = math.ceil(low / step - 1e-9), math.ceil(high / step - 1e-9)
+    return {"min": significant(first * step, 12), "max": significant(last * step, 12), "step": step}
+
+
+def runner_ups(
+    problem: SearchProblem, cost: str, positions: Mapping[str, float], asked: Iterable[float]
+) -> list[dict[str, Any]]:
+    """The best networks after the optimum, proven: at the limits asked for, and at positions of the slider.
+
+    Positions are evenly spread, coarse ones first, until ``RUNNER_SECONDS`` are over.
+    """
+    found: dict[float, dict[str, Any]] = {}
+    for limit in asked:
+        found[limit] = _runner_ups(problem, cost, limit)
+    until = time.monotonic() + RUNNER_SECONDS
+    for limit in _coarse_to_fine(positions):
+        if time.monotonic() > until:
+            break
+        if limit not in found:
+            found[limit] = _runner_ups(problem, cost, limit)
+    return [entry for _, entry in sorted(found.items()) if entry]
+
+
+def _coarse_to_fine(positions: Mapping[str, float]) -> list[float]:
+    """Evenly spread positions of the slider, ordered so that the first few are already spread over all of it."""
+    low, high, step = (positions[key] for key in ("min", "max", "step"))
+    stops = round((high - low) / step)
+    places = sorted({round(i) for i in np.linspace(0, stops, min(stops + 1, RUNNER_LIMITS)).tolist()})
+    bits = len(places).bit_length()
+    order = sorted(range(len(places)), key=lambda i: f"{i:0{bits}b}"[::-1])
+    return [significant(low + places[i] * step, 12) for i in order]
+
+
+def _runner_ups(problem: SearchProblem, cost: str, limit: float) -> dict[str, Any]:
+    """The optimum at one limit and the best networks after it; empty where there are none, or too many to list."""
+    try:
+        found = best_architectures(problem.with_limits([Limit(cost, limit)]), RUNNER_UPS + 1)
+    except ProblemError:
+        return {}
+    items = [
+        {
+            "architecture": str(item.architecture),
+            "accuracy": significant(item.accuracy, 8),
+            "cost": significant(item.costs[cost], 8),
+        }
+        for item in found.items
+    ]
+    return {"limit": limit, **items[0], "items": items[1:]} if len(items) > 1 else {}

@@ -1,0 +1,188 @@
+"""All numbers of a report as one JSON object: what the page draws, and what ``binas report --json`` prints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from binas.errors import BinasError, SpaceError
+from binas.estimators.judging import report
+from binas.insights.summary import find_insights
+from binas.report.data import Chosen, Reference, ReportData
+from binas.report.drawing import drawing
+from binas.report.frontier_numbers import frontier_numbers, runner_ups, significant
+from binas.resources.analytic import analytic_costs
+from binas.search.objective import BatchValues
+from binas.search.problem import SearchProblem, parse_limit
+from binas.space.space import SearchSpace
+from binas.tables.conditions import describe
+from binas.tables.costs import Cost
+from binas.tables.entries import Column
+from binas.tables.units import format_quantity
+from binas.version import __version__
+
+FORMAT = "binas/report"
+RESAMPLES = 200  # behind the intervals of ranking correlations
+SAME_COST = 1.02  # references up to so many times the cost of a chosen network are compared with it
+
+
+def report_numbers(data: ReportData) -> dict[str, Any]:
+    """Every number a report shows, plain and finite: null where something is not known."""
+    problem = SearchProblem.build(data.contributions, data.costs)
+    traced = frontier_numbers(problem, data.cost, data.contributions)
+    asked = [_asked(data, item) for item in data.chosen]
+    numbers = {
+        "format": FORMAT,
+        "version": 1,
+        "tool": f"binas {__version__}",
+        "title": data.title or f"Networks of {data.space.name}",
+        "space": _space(data.space),
+        "drawing": drawing(data.space),
+        "cost": data.cost,
+        "unit": data.traced.unit.name,
+        "conditions": describe(data.traced.provenance),
+        "sources": _sources(data),
+        "costs": {name: _cost(cost) for name, cost in data.costs.costs.items()},
+        "contributions": {"base": data.contributions.base, **_column(data.contributions.values)},
+        "frontier": traced,
+        "runner_ups": runner_ups(problem, data.cost, traced["slider"], asked),
+        "chosen": [_chosen(data, item) for item in data.chosen],
+        "references": [vars(item) for item in data.references],
+        "insights": _insights(data),
+        "verification": None if data.verification is None else data.verification.model_dump(mode="json"),
+        "ranking": _ranking(data),
+        "training": [dict(row) for row in data.metrics],
+        "times": [vars(item) for item in data.times],
+        "config": data.config,
+        "commands": list(data.commands),
+    }
+    return dict(_finite(numbers))
+
+
+def _finite(value: Any) -> Any:
+    """The same with null for NaN and infinity, which JSON does not have."""
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value
+
+
+def _space(space: SearchSpace) -> dict[str, Any]:
+    """The space; blocks name their list of configs by its index in ``kinds``, as most blocks share one."""
+    # Told apart as text: Python takes 1 and True for equal.
+    blocks = {repr(block): block for stage in space.stages for block in stage.blocks}
+    index = {text: i for i, text in enumerate(blocks)}
+    return {
+        "name": space.name,
+        "description": space.description,
+        "architectures": str(space.count),
+        "kinds": [[{"name": c.name, **dict(c.options)} for c in block] for block in blocks.values()],
+        "stages": [
+            {
+                "name": stage.name,
+                "depths": list(stage.depths),
+                "attributes": dict(stage.attributes),
+                "blocks": [index[repr(block)] for block in stage.blocks],
+            }
+            for stage in space.stages
+        ],
+    }
+
+
+def _sources(data: ReportData) -> dict[str, str]:
+    """Where the tables come from, in their own words."""
+    tables = {"contributions": data.contributions.provenance, data.cost: data.traced.provenance}
+    return {name: known.source for name, known in tables.items() if known.source}
+
+
+def _column(column: Column) -> dict[str, Any]:
+    return {
+        "depths": [[significant(x, 8) for x in row.tolist()] for row in column.depths],
+        "configs": [[[significant(x, 8) for x in b.tolist()] for b in row] for row in column.configs],
+    }
+
+
+def _cost(cost: Cost) -> dict[str, Any]:
+    unit = cost.unit
+    return {
+        "unit": unit.name,
+        "kind": unit.kind,
+        "factor": unit.factor,
+        "combine": cost.combine,
+        "fixed": cost.fixed,
+        **_column(cost.values),
+    }
+
+
+def _asked(data: ReportData, item: Chosen) -> float:
+    """Where on the frontier a chosen network belongs: the limit where it is one on the traced cost, else its cost."""
+    try:
+        limit = parse_limit(item.limit, data.costs.costs)
+    except BinasError:  # words, or several limits
+        return item.cost
+    return limit.value if limit.cost == data.cost and not limit.lower else item.cost
+
+
+def _chosen(data: ReportData, item: Chosen) -> dict[str, Any]:
+    measured = item.measured_cost
+    most = SAME_COST * (item.cost if measured is None else measured.value)
+    best: dict[str, Reference] = {}
+    for other in data.references:
+        if other.cost <= most and other.accuracy > getattr(best.get(other.group), "accuracy", -math.inf):
+            best[other.group] = other
+    return {
+        **vars(item),
+        "architecture": str(item.architecture),
+        "at": _asked(data, item),
+        "measured_cost": None if measured is None else measured.model_dump(),
+        "files": list(item.files),
+        "best_references": [vars(other) for other in best.values()],
+    }
+
+
+def _insights(data: ReportData) -> dict[str, Any]:
+    """The insights; without costs where the traced cost is a maximum, in which single choices have none."""
+    cost = None if data.traced.combine == "max" else data.traced
+    return find_insights(data.contributions, cost).to_json()
+
+
+def _ranking(data: ReportData) -> dict[str, Any] | None:
+    """Predicted against measured accuracy, with MACs alone and the noise ceiling beside; None without samples."""
+    samples = data.samples
+    if samples is None or len(samples) < 2:
+        return None
+    batch, indices = BatchValues(data.space), data.space.to_indices(samples.architectures)
+    predicted = data.contributions.base + batch.column(data.contributions.values, *indices)
+    macs = _macs(data)
+    baseline = None if macs is None else batch.cost(macs, *indices)
+    judged = report({"contributions": predicted}, samples, baseline, resamples=RESAMPLES)
+    return {
+        **judged.to_json(),
+        "predicted": [significant(x, 7) for x in predicted.tolist()],
+        "measured": samples.accuracy.tolist(),
+        "measured_stderr": samples.error.tolist(),
+        "architectures": [str(item) for item in samples.architectures],
+    }
+
+
+def _macs(data: ReportData) -> Cost | None:
+    """The MACs of the table, or counted from the space where it says enough."""
+    if "macs" in data.costs.costs:
+        return data.costs["macs"]
+    try:
+        return analytic_costs(data.space)["macs"]
+    except SpaceError:  # a space of names only: nothing to count
+        return None
+
+
+def summary(numbers: Mapping[str, Any], data: ReportData) -> list[str]:
+    """What a report says, in a few lines for a terminal."""
+    traced = numbers["frontier"]
+    kind = "exact" if traced["exact"] else f"certified within {traced['error']:.2g} points"
+    low, high = (format_quantity(traced["costs"][i], data.traced.unit) for i in (0, -1))
+    first = f"{traced['networks']} best networks from {low} to {high} ({kind})"
+    return [first, *numbers["insights"]["sentences"][:3]]

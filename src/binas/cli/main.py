@@ -16,6 +16,7 @@ from binas.cli import (
     estimator_commands,
     example_commands,
     measure_commands,
+    run_commands,
     search_commands,
     space_commands,
     train_commands,
@@ -34,6 +35,7 @@ app = typer.Typer(
 for commands in (
     space_commands,
     example_commands,
+    run_commands,
     train_commands,
     measure_commands,
     costs_commands,

@@ -1,0 +1,95 @@
+"""The costs of a run: latency measured here or read from a table, MACs, parameters and memory counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from binas.errors import BinasError, SpaceError, TableError
+from binas.files import dump_json, exists, write_text
+from binas.pipeline.step import file_digest
+from binas.pipeline.progress import measuring_progress
+from binas.pipeline.teller import Teller
+from binas.resources.analytic import analytic_costs
+from binas.resources.machine import device_name, runtime_name
+from binas.resources.measure import Measuring, measure_space
+from binas.tables.costs import Cost, CostTable, load_costs
+from binas.training.reporting import RunReporter
+
+if TYPE_CHECKING:
+    from binas.pipeline.run import Run
+
+COSTS, VERIFICATION = "costs.json", "verification.json"
+JOURNAL = "costs.json.journal"
+
+
+def device_facts(run: Run) -> dict[str, Any]:
+    """What a cost table depends on beside its settings: the space, and the device and runtime, or the file read."""
+    measuring, facts = run.config.measuring, {"space": run.space.fingerprint}
+    if measuring.table is not None:
+        found = file_digest(measuring.table) if exists(measuring.table) else "missing"
+        return {**facts, "contents of measuring.table": found}
+    if not measuring.measures:
+        return facts
+    try:
+        names = {"device": device_name(measuring.settings), "runtime": runtime_name(measuring.settings)}
+    except (BinasError, RuntimeError, AssertionError):  # torch without a GPU
+        names = {"device": "not on this machine"}
+    return {**facts, **names}
+
+
+def costs_step(run: Run, teller: Teller) -> None:
+    """Write ``costs.json`` and, for every cost held against whole networks, ``verification.json``."""
+    counted = _counted(run)
+    table = CostTable(run.space, {**counted, **_others(run, teller)})
+    if not table.costs:
+        raise TableError("there is no cost to limit: set measuring.backend or measuring.table.")
+    checks = {
+        name: cost.provenance.verification.model_dump(mode="json")
+        for name, cost in table.costs.items()
+        if cost.provenance.verification is not None
+    }
+    write_text(run.folder / VERIFICATION, dump_json(checks))
+    _report(run, table, teller)
+    table.save(run.folder / COSTS)
+    (run.folder / JOURNAL).unlink(missing_ok=True)
+
+
+def _counted(run: Run) -> Mapping[str, Cost]:
+    """Costs that follow from the space; none for a space that only names its choices."""
+    try:
+        return analytic_costs(run.space).costs
+    except SpaceError:
+        return {}
+
+
+def _others(run: Run, teller: Teller) -> Mapping[str, Cost]:
+    """The costs of the given table, or the latency measured now."""
+    measuring = run.config.measuring
+    if measuring.table is not None:
+        return load_costs(measuring.table, run.space).costs
+    if not measuring.measures:
+        return {}
+    journal = run.folder / JOURNAL
+    how = Measuring(
+        measuring.settings, plan=measuring.plan, journal=journal, progress=measuring_progress(teller)
+    )
+    found = measure_space(run.space, how, measuring.samples, measuring.seed)
+    for warning in found.session.warnings:
+        teller.say(f"warning: {warning}")
+    return {found.cost.name: found.cost}
+
+
+def _report(run: Run, table: CostTable, teller: Teller) -> None:
+    """Figures of the verification, to be read and to be kept."""
+    for name, cost in table.costs.items():
+        known = cost.provenance.verification
+        if known is None:
+            continue
+        teller.say(f"{name} {known.sentence()}")
+        reporter = RunReporter(run.folder, quiet=True)
+        reporter.start(f"costs {name}", 1, 0)
+        errors = {"mape_percent": known.mape_percent.value, "bias_percent": known.bias_percent.value}
+        reporter.record(1, 1, {**errors, "spearman": known.spearman.value})
+        reporter.finish()
+

@@ -1,0 +1,113 @@
+"""Every architecture a run has found as a network of its own, fine-tuned (paper appendix "Overview", phase 3).
+
+A network's folder is named by its architecture, not by a limit: limits that have the same answer share it, and a new
+limit trains only what is new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from binas.files import dump_json, exists, read_json, write_text
+from binas.pipeline.engine import keep_old
+from binas.pipeline.search_step import read_results
+from binas.pipeline.step import file_digest
+from binas.pipeline.progress import TrainingProgress
+from binas.pipeline.teller import Share, Teller
+from binas.resources.analytic import architecture_work
+from binas.space.architecture import Architecture
+from binas.training.evaluation import accuracy, device_of, evaluate_architecture
+from binas.training.loop import make_accelerator
+from binas.training.phases import Bench, fine_tune, flattened
+
+if TYPE_CHECKING:
+    from binas.pipeline.run import Run
+
+NETWORKS, RECORD = "networks", "network.json"
+INDEX = "networks.json"
+
+
+def finetune_step(run: Run, teller: Teller) -> None:
+    """Tune the answer to every limit; ``networks.json`` lists them."""
+    found = [item for item in read_results(run.folder) if item["architecture"]]
+    wanted = list(dict.fromkeys(item["architecture"] for item in found))
+    records = {}
+    for number, text in enumerate(wanted):
+        told = Share(teller, number, len(wanted), f"network {number + 1} of {len(wanted)}")
+        records[text] = tune(run, run.space.parse(text), told)
+    index = [{"question": item["question"], **_about(records[item["architecture"]])} for item in found]
+    write_text(run.folder / INDEX, dump_json(index))
+
+
+def _about(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key not in ("identity", "state")}
+
+
+def network_name(architecture: Architecture) -> str:
+    """The name of a network's folder: a short digest of the architecture."""
+    return hashlib.sha256(str(architecture).encode()).hexdigest()[:10]
+
+
+def tune(run: Run, architecture: Architecture, teller: Teller) -> dict[str, Any]:
+    """Fine-tune one architecture, or read what was found when it was done with the same settings and weights.
+
+    Accuracies are in percent: ``one_shot`` with the supernet's weights and ``validation`` after tuning on the
+    validation images, ``test`` on the test images, which nothing was chosen by.
+    """
+    name, identity = network_name(architecture), _identity(run)
+    folder = run.folder / NETWORKS / name
+    known = _known(run, folder, identity, teller)
+    if known is not None and known["state"] == "finished":
+        return known
+    begun = {"name": name, "architecture": str(architecture), "state": "started", "identity": identity}
+    write_text(folder / RECORD, dump_json(begun))
+    start = time.perf_counter()
+    measured = _tuned(run, architecture, folder, teller)
+    seconds = time.perf_counter() - start
+    record = {**begun, "state": "finished", **measured, "seconds": seconds}
+    write_text(folder / RECORD, dump_json(record))
+    teller.say(f"{architecture}: {measured['one_shot']:.2f} % one-shot, {measured['validation']:.2f} % tuned")
+    return record
+
+
+def _known(run: Run, folder: Path, identity: dict[str, Any], teller: Teller) -> dict[str, Any] | None:
+    """The record of a network with the same identity; a network of another identity is set aside."""
+    if not exists(folder / RECORD):
+        return None
+    record = read_json(folder / RECORD)
+    if isinstance(record, dict) and record.get("identity") == identity:
+        return record
+    name = folder.relative_to(run.folder).as_posix()
+    place = keep_old(run.folder, "finetune", [name])
+    teller.say(f"{name} of before moved to {place.relative_to(run.folder)}")
+    return None
+
+
+def _identity(run: Run) -> dict[str, Any]:
+    """What a tuned network depends on beside its architecture."""
+    training = run.config.training
+    weights = {phase: file_digest(run.folder / phase / "weights.json")[:16] for phase in ("heaviest", "supernet")}
+    general = {"seed": training.seed, "mixed_precision": training.mixed_precision}
+    return {**general, **flattened(training.finetune.model_dump(mode="json")), **weights}
+
+
+def _tuned(run: Run, architecture: Architecture, folder: Path, teller: Teller) -> dict[str, Any]:
+    """Accuracies and size of a network tuned now."""
+    supernet, data = run.supernet(), run.data
+    training, work = run.config.training, architecture_work(run.space, architecture)
+    reporter = TrainingProgress(folder, teller)
+    bench = Bench(data, training, folder, make_accelerator(training), reporter)
+    recalibration = training.supernet.recalibration
+    one_shot = evaluate_architecture(supernet, architecture, data, data.validation, recalibration)
+    network = fine_tune(supernet, run.supernet("heaviest"), architecture, bench)
+    device = device_of(network)
+    return {
+        "one_shot": one_shot.percent,
+        "validation": accuracy(network, data, data.validation, device).percent,
+        "test": accuracy(network, data, data.test, device).percent,
+        "parameters": work.params,
+        "macs": work.macs,
+    }

@@ -1,0 +1,108 @@
+"""The steps of a run, in order. Adding one is adding a value to ``STEPS``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from binas.pipeline.costs_step import COSTS, JOURNAL, VERIFICATION, costs_step, device_facts
+from binas.pipeline.data_step import FILE as DATA
+from binas.pipeline.data_step import record_data
+from binas.pipeline.estimator_steps import (
+    CONTRIBUTIONS,
+    ESTIMATOR,
+    check_step,
+    contributions_step,
+    samples_step,
+)
+from binas.pipeline.finetune_step import INDEX, NETWORKS, RECORD, finetune_step
+from binas.pipeline.search_step import FRONTIER, RESULTS, search_step
+from binas.pipeline.step import Step
+from binas.pipeline.training_steps import heaviest_step, supernet_step
+from binas.tables.samples import FILE as SAMPLES
+
+if TYPE_CHECKING:
+    from binas.pipeline.run import Run
+
+
+def _images(run: Run) -> dict[str, Any]:
+    """Space and images by their fingerprints."""
+    return {"space": run.space.fingerprint, "images": run.images}
+
+
+DATA_STEP = Step("data", "read and check the images", record_data, (DATA,), ("data",), facts=_images)
+HEAVIEST = Step(
+    "heaviest",
+    "train the heaviest network",
+    heaviest_step,
+    ("heaviest/weights.json",),
+    ("training.seed", "training.mixed_precision", "training.heaviest"),
+    facts=_images,
+    expensive=True,
+    amount="training.heaviest.epochs",
+)
+SUPERNET = Step(
+    "supernet",
+    "train the supernet",
+    supernet_step,
+    ("supernet/weights.json",),
+    ("training.seed", "training.mixed_precision", "training.supernet"),
+    after=("heaviest",),
+    expensive=True,
+    amount="training.supernet.epochs",
+)
+COST = Step(
+    "costs",
+    "measure what each choice costs, and verify the formula on whole networks",
+    costs_step,
+    (COSTS, VERIFICATION),
+    ("measuring",),
+    facts=device_facts,
+    scratch=(JOURNAL,),
+)
+CONTRIBUTION = Step(
+    "contributions",
+    "measure what each choice contributes",
+    contributions_step,
+    (CONTRIBUTIONS,),
+    ("contributions",),
+    after=("supernet",),
+    amount="contributions.passes",
+)
+SAMPLE = Step(
+    "samples",
+    "measure random architectures on other images",
+    samples_step,
+    (SAMPLES,),
+    ("check",),
+    after=("supernet",),
+    sorts=True,
+    amount="check.count",
+)
+CHECK = Step(
+    "check",
+    "judge the estimator by them",
+    check_step,
+    (ESTIMATOR,),
+    after=("contributions", "samples"),
+)
+SEARCH = Step(
+    "search",
+    "find the best architecture for each limit",
+    search_step,
+    (f"{RESULTS}/*.json", FRONTIER),
+    ("search",),
+    after=("costs", "contributions"),
+)
+FINETUNE = Step(
+    "finetune",
+    "fine-tune what was found",
+    finetune_step,
+    (INDEX, f"{NETWORKS}/*/{RECORD}"),
+    ("training.seed", "training.mixed_precision", "training.finetune"),
+    after=("heaviest", "supernet", "search"),
+    sorts=True,
+    amount="training.finetune.epochs",
+)
+
+TRAINING = (DATA_STEP, HEAVIEST, SUPERNET)
+STEPS = (*TRAINING, COST, CONTRIBUTION, SAMPLE, CHECK, SEARCH, FINETUNE)

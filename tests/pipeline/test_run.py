@@ -64,7 +64,18 @@ def trained(tmp_path_factory) -> Path:
 
 def test_a_run_holds_what_it_depends_on(trained):
     names = {path.name for path in trained.iterdir()}
-    assert names == {"config.yaml", "space.yaml", "heaviest", "supernet", "metrics.jsonl", "tensorboard"}
+    assert names == {
+        ".lock",
+        "config.yaml",
+        "data.json",
+        "heaviest",
+        "log.jsonl",
+        "metrics.jsonl",
+        "space.yaml",
+        "steps",
+        "supernet",
+        "tensorboard",
+    }
     run = open_run(trained)
     assert run.space.fingerprint == MBCONV.fingerprint
     assert run.config.training.supernet.groups == 2
@@ -250,7 +261,7 @@ def test_configuration_round_trip_and_overrides(tmp_path):
 @pytest.mark.parametrize("name", sorted(path.name for path in Path("configs").glob("*.yaml")))
 def test_ready_configurations_are_valid(name):
     text = (Path("configs") / name).read_text()
-    assert text.startswith("# binas train --config configs/" + name)
+    assert text.startswith(f"# binas run configs/{name} --out runs/{name.removesuffix('.yaml')}\n")
     assert load_config(Path("configs") / name).training.heaviest.epochs > 0
 
 

@@ -44,9 +44,7 @@ def make_bar(hidden: bool = False) -> Bar:
     from rich.progress import Progress as Bar
 
     columns = (BarColumn(), TextColumn("{task.fields[left]}"), TextColumn("{task.description}", markup=False))
-    return Bar(
-        *columns, console=Console(stderr=True), transient=True, disable=hidden, auto_refresh=False
-    )
+    return Bar(*columns, console=Console(stderr=True), transient=True, disable=hidden, auto_refresh=False)
 
 
 def time_left(seconds: float | None) -> str:
@@ -67,7 +65,8 @@ class Terminal(Teller):
     """What the steps of a run tell, on standard error: a bar on a terminal, else a line now and then."""
 
     def __init__(self) -> None:
-        self.step, self.bar = "", None
+        self.step = ""
+        self.bar: Bar | None = None
         self.start = self.shown = 0.0
         self.first: float | None = None
 
@@ -77,8 +76,8 @@ class Terminal(Teller):
         self.start = self.shown = time.monotonic()
         if sys.stderr.isatty():
             self.bar = make_bar()
-            self.bar.start()
             self.bar.add_task(step, total=1.0, left="")
+            self.bar.start()
         else:
             self.say("begins")
 

@@ -23,7 +23,9 @@ Changes = Annotated[
 ]
 Redo = Annotated[
     bool,
-    typer.Option("--redo", help="Allow training that a change makes stale to be done again; RUN/old/ keeps it."),
+    typer.Option(
+        "--redo", help="Allow training that a change makes stale to be done again; RUN/old/ keeps it."
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 RunFolder = Annotated[Path, typer.Argument(help="Folder of a run.", metavar="RUN")]
@@ -46,12 +48,11 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
+    out: Annotated[Path, typer.Option("--out", help="Folder of the run; a run that is there is continued.")],
     config: Annotated[
-        Path | None, typer.Argument(help="YAML file; default: the run's own, or the demo.", metavar="[CONFIG]")
+        Path | None,
+        typer.Argument(help="YAML file; default: the run's own, or the demo.", metavar="[CONFIG]"),
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder of the run; a run that is there is continued.")
-    ] = Path("runs/demo"),
     changes: Changes = None,
     redo: Redo = False,
     quiet: Quiet = False,
@@ -130,7 +131,7 @@ def _show_networks(found: list[dict[str, Any]]) -> None:
             for limit in item["limits"]
         )
         if not item["architecture"]:
-            rows.append((item["question"], limits, "-", "-", "-", "-", "-", item["why"]))
+            rows.append((item["question"], limits, "-", "-", "-", "-", "-", "none"))
             continue
         cost, measured, network = item["limits"][0]["cost"], item["on_device"], item["network"]
         predicted = item["costs"][cost]
@@ -148,6 +149,9 @@ def _show_networks(found: list[dict[str, Any]]) -> None:
         )
     columns = ("limit", "absolute", "predicted", "measured", "one-shot", "test", "parameters", "architecture")
     table(columns, rows)
+    for item in found:
+        if item["why"]:
+            say(f"{item['question']}: {item['why']}")
 
 
 def status(run: RunFolder, as_json: Json = False) -> None:
@@ -185,7 +189,8 @@ def _status_row(item: Standing) -> tuple[str, ...]:
 
 def init(
     data: Annotated[
-        Path | None, typer.Option("--data", help="Folder with one subfolder of images per class. [the demo's images]")
+        Path | None,
+        typer.Option("--data", help="Folder with one subfolder of images per class. [the demo's images]"),
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="File to write; an existing one is kept.")] = Path(
         "config.yaml"

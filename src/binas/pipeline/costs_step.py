@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from binas.errors import BinasError, SpaceError, TableError
 from binas.files import dump_json, exists, write_text
-from binas.pipeline.step import file_digest
 from binas.pipeline.progress import measuring_progress
+from binas.pipeline.step import file_digest
 from binas.pipeline.teller import Teller
 from binas.resources.analytic import analytic_costs
 from binas.resources.machine import device_name, runtime_name
@@ -92,4 +92,3 @@ def _report(run: Run, table: CostTable, teller: Teller) -> None:
         errors = {"mape_percent": known.mape_percent.value, "bias_percent": known.bias_percent.value}
         reporter.record(1, 1, {**errors, "spearman": known.spearman.value})
         reporter.finish()
-

@@ -40,9 +40,13 @@ def recorded_fingerprint(run: Run) -> str | None:
         return None
     found = read_json(run.folder / FILE)
     if not isinstance(found, dict) or not isinstance(found.get("fingerprint"), str):
-        raise FileError(f"{run.folder / FILE} does not say which images the run has. Delete it to read them again.")
+        raise FileError(
+            f"{run.folder / FILE} does not say which images the run has. Delete it to read them again."
+        )
     return str(found["fingerprint"])
 
 
 def _settings(values: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if key.startswith("data.") and not key.startswith(FREE)}
+    return {
+        key: value for key, value in values.items() if key.startswith("data.") and not key.startswith(FREE)
+    }

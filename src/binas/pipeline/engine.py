@@ -143,7 +143,9 @@ def _check_before(run: Run, step: Step) -> None:
 def _do(run: Run, state: State, teller: Teller) -> None:
     """One step, from its beginning or from where it was interrupted, to its record."""
     step, record = state.step, state.record
-    goes_on = state.word == "started" or (record is None and step.expensive)  # weights found there are checked
+    goes_on = state.word == "started" or (
+        record is None and step.expensive
+    )  # weights found there are checked
     if not goes_on and not step.sorts:
         _set_aside(run.folder, step, teller)
     spent = record.seconds if record and state.word == "started" else 0.0
@@ -172,9 +174,7 @@ def _told(folder: Path, begun: Record, teller: Teller) -> Iterator[Teller]:
         yield _Logged(folder, begun.step, teller)
     except BaseException as error:
         spent = begun.seconds + time.perf_counter() - start
-        write_record(
-            folder, Record(begun.step, "started", begun.identity, begun.inputs, begun.time, spent)
-        )
+        write_record(folder, Record(begun.step, "started", begun.identity, begun.inputs, begun.time, spent))
         why = str(error) or type(error).__name__
         log_event(folder, "failed", begun.step, seconds=round(spent, 3), why=why)
         raise

@@ -27,8 +27,8 @@ from binas.estimators.links import LinkName
 from binas.estimators.parts import ablation
 from binas.files import dump_json, exists, write_text
 from binas.pipeline.engine import keep_old
-from binas.pipeline.step import identity_of
 from binas.pipeline.progress import PassProgress
+from binas.pipeline.step import identity_of
 from binas.pipeline.teller import Teller
 from binas.resources.analytic import analytic_costs
 from binas.search.objective import architecture_cost
@@ -108,9 +108,7 @@ def samples_step(run: Run, teller: Teller) -> None:
     }
     wanted = architectures_to_measure(run.space, config.count, config.strata, config.seed)
     known, watcher = _known(run, about, wanted, teller), PassProgress(teller)
-    for found in measure_samples(
-        supernet, run.data, images, wanted, recalibration, known, about, watcher
-    ):
+    for found in measure_samples(supernet, run.data, images, wanted, recalibration, known, about, watcher):
         found.save(path)
     low, high = float(found.accuracy.min()), float(found.accuracy.max())
     teller.say(f"{len(found)} architectures on {len(images):,} images: {low:.2f} to {high:.2f} %")
@@ -142,15 +140,16 @@ def check_step(run: Run, teller: Teller) -> None:
         f"estimator, link {link}": item.predict(samples.architectures) for link, item in estimators.items()
     }
     parts = ablation(estimators["identity"], samples.architectures)
-    found = report({**predictions, **parts}, samples, _macs(run, samples.architectures))
+    macs = _macs(run, samples.architectures)
+    found = report({**predictions, **parts}, samples, macs, resamples=run.config.check.resamples)
     write_text(
         run.folder / ESTIMATOR,
         dump_json({"links": list(LINKS), "ablation": list(parts), **found.to_json()}),
     )
     tau = found.judgements[0].kendall
     ceiling = "" if found.ceiling is None else f"; a perfect one would reach {found.ceiling.kendall:.3f}"
-    macs = "" if found.macs is None else f"; MACs alone {found.macs.kendall.value:.3f}"
-    teller.say(f"Kendall tau {tau.value:.3f} ({tau.low:.3f} to {tau.high:.3f}){macs}{ceiling}")
+    beside = "" if found.macs is None else f"; MACs alone {found.macs.kendall.value:.3f}"
+    teller.say(f"Kendall tau {tau.value:.3f} ({tau.low:.3f} to {tau.high:.3f}){beside}{ceiling}")
 
 
 def _macs(run: Run, architectures: list[Architecture]) -> NDArray[np.float64] | None:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from binas.files import dump_json, exists, read_json, write_text
 from binas.pipeline.engine import keep_old
+from binas.pipeline.progress import TrainingProgress
 from binas.pipeline.search_step import read_results
 from binas.pipeline.step import file_digest
-from binas.pipeline.progress import TrainingProgress
 from binas.pipeline.teller import Share, Teller
 from binas.resources.analytic import architecture_work
 from binas.space.architecture import Architecture
@@ -89,7 +89,9 @@ def _known(run: Run, folder: Path, identity: dict[str, Any], teller: Teller) -> 
 def _identity(run: Run) -> dict[str, Any]:
     """What a tuned network depends on beside its architecture."""
     training = run.config.training
-    weights = {phase: file_digest(run.folder / phase / "weights.json")[:16] for phase in ("heaviest", "supernet")}
+    weights = {
+        phase: file_digest(run.folder / phase / "weights.json")[:16] for phase in ("heaviest", "supernet")
+    }
     general = {"seed": training.seed, "mixed_precision": training.mixed_precision}
     return {**general, **flattened(training.finetune.model_dump(mode="json")), **weights}
 

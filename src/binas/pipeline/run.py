@@ -122,7 +122,9 @@ def create_run(folder: Path, config: RunConfig, redo: bool = False, teller: Tell
     with lock.locked(folder):
         clear_expensive(run, STEPS, teller or Teller())
         save_space(run.space, folder / SPACE)
-        save_config(config.model_copy(update={"space": SPACE}), folder / FILE)  # last: with it the folder is a run
+        save_config(
+            config.model_copy(update={"space": SPACE}), folder / FILE
+        )  # last: with it the folder is a run
     return run
 
 

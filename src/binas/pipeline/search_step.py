@@ -59,7 +59,9 @@ def read_results(folder: Path) -> list[dict[str, Any]]:
     for path in sorted((folder / RESULTS).glob("*.json")):
         data = read_json(path)
         if not isinstance(data, dict) or not {"question", "architecture", "why"} <= set(data):
-            raise FileError(f"{path} is not the result of a search. Delete it; the search is then done again.")
+            raise FileError(
+                f"{path} is not the result of a search. Delete it; the search is then done again."
+            )
         found.append(data)
     return found
 

@@ -26,7 +26,9 @@ class MeasuringConfig(Settings):
     device: Literal["cpu", "cuda"] = Field("cpu", description="where they run")
     threads: int = Field(1, ge=1, description="CPU threads")
     batch: int = Field(1, ge=1, description="images of one run; a latency is that of the whole batch")
-    dtype: Literal["float32", "float16", "bfloat16"] = Field("float32", description="numbers they compute with")
+    dtype: Literal["float32", "float16", "bfloat16"] = Field(
+        "float32", description="numbers they compute with"
+    )
     memory_format: Literal["contiguous", "channels_last"] = Field(
         "contiguous", description="layout of images in torch"
     )
@@ -93,6 +95,7 @@ class CheckConfig(Settings):
         "uniform", description="uniform over decisions, or evenly over the range of MACs"
     )
     recalibrate: bool = Field(False, description="re-estimate each one's BatchNorm on training images first")
+    resamples: int = Field(1000, ge=1, description="bootstrap resamples behind the intervals")
     seed: int = Field(0, ge=0, description="of the drawn architectures")
 
 
@@ -120,7 +123,9 @@ class SearchConfig(Settings):
     def _readable(cls, limits: tuple[str, ...]) -> tuple[str, ...]:
         for part in (part for limit in limits for part in parts_of(limit)):
             if _LIMIT.fullmatch(part) is None:
-                raise ValueError(f"{part!r} is no limit; write COST=QUANTITY, such as latency=45ms or latency=40%")
+                raise ValueError(
+                    f"{part!r} is no limit; write COST=QUANTITY, such as latency=45ms or latency=40%"
+                )
         if len(set(limits)) < len(limits):
             raise ValueError("the same limit stands there twice")
         return limits

@@ -126,7 +126,9 @@ def read_record(folder: Path, name: str) -> Record | None:
     try:
         return _RECORD.validate_python(read_json(path))
     except ValidationError as error:
-        raise FileError(f"{path} is not the record of a step. Delete it; the step is then done again.") from error
+        raise FileError(
+            f"{path} is not the record of a step. Delete it; the step is then done again."
+        ) from error
 
 
 def write_record(folder: Path, record: Record) -> None:

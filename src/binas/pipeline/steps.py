@@ -73,7 +73,7 @@ SAMPLE = Step(
     "measure random architectures on other images",
     samples_step,
     (SAMPLES,),
-    ("check",),
+    ("check.count", "check.strata", "check.recalibrate", "check.seed"),
     after=("supernet",),
     sorts=True,
     amount="check.count",
@@ -83,6 +83,7 @@ CHECK = Step(
     "judge the estimator by them",
     check_step,
     (ESTIMATOR,),
+    ("check.resamples",),
     after=("contributions", "samples"),
 )
 SEARCH = Step(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from binas.errors import BinasError, SpaceError, TableError
+from binas.errors import SpaceError, TableError
 from binas.files import dump_json, exists, write_text
 from binas.pipeline.progress import measuring_progress
 from binas.pipeline.step import file_digest
@@ -23,19 +23,25 @@ COSTS, VERIFICATION = "costs.json", "verification.json"
 JOURNAL = "costs.json.journal"
 
 
-def device_facts(run: Run) -> dict[str, Any]:
-    """What a cost table depends on beside its settings: the space, and the device and runtime, or the file read."""
+def cost_facts(run: Run) -> dict[str, Any]:
+    """What a cost table depends on: the space, and the file it is read from, or settings, device and runtime."""
     measuring, facts = run.config.measuring, {"space": run.space.fingerprint}
     if measuring.table is not None:
         found = file_digest(measuring.table) if exists(measuring.table) else "missing"
         return {**facts, "contents of measuring.table": found}
     if not measuring.measures:
-        return facts
+        return {**facts, "measuring.backend": measuring.backend}
+    settings = measuring.model_dump(mode="json", exclude={"table"})
+    return {**facts, **{f"measuring.{key}": value for key, value in settings.items()}, **_device(run)}
+
+
+def _device(run: Run) -> dict[str, str]:
+    """The device by its model, and the version of what runs there."""
+    settings = run.config.measuring.settings
     try:
-        names = {"device": device_name(measuring.settings), "runtime": runtime_name(measuring.settings)}
-    except (BinasError, RuntimeError, AssertionError):  # torch without a GPU
-        names = {"device": "not on this machine"}
-    return {**facts, **names}
+        return {"device": device_name(settings), "runtime": runtime_name(settings)}
+    except (RuntimeError, AssertionError):  # how torch says that there is no GPU
+        return {"device": "not on this machine"}
 
 
 def costs_step(run: Run, teller: Teller) -> None:

@@ -20,7 +20,7 @@ from binas.accuracy.sampling import architectures_to_measure, image_halves, meas
 from binas.accuracy.supernet_evaluator import SupernetEvaluator, indexed
 from binas.data.images import IndexedImages
 from binas.data.splitting import stratified_sample
-from binas.errors import SpaceError
+from binas.errors import EstimatorError, SpaceError
 from binas.estimators.bilinear import BilinearEstimator
 from binas.estimators.judging import report
 from binas.estimators.links import LinkName
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 CONTRIBUTIONS, ESTIMATOR = "contributions.json", "estimator.json"
 OUTCOMES = "outcomes"
-LINKS: tuple[LinkName, ...] = ("identity", "log", "logit")
+OTHER_LINKS: tuple[LinkName, ...] = ("log", "logit")
 
 
 def validation_images(run: Run, half: int | None = None, count: int | None = None) -> IndexedImages:
@@ -135,7 +135,7 @@ def check_step(run: Run, teller: Teller) -> None:
     """Judge the estimator by the samples, beside MACs alone and the noise ceiling: ``estimator.json``."""
     samples = load_samples(run.folder / SAMPLES, run.space)
     contributions = load_contributions(run.folder / CONTRIBUTIONS, run.space)
-    estimators = {link: BilinearEstimator(contributions, link) for link in LINKS}
+    estimators = _estimators(contributions, teller)
     predictions = {
         f"estimator, link {link}": item.predict(samples.architectures) for link, item in estimators.items()
     }
@@ -144,12 +144,23 @@ def check_step(run: Run, teller: Teller) -> None:
     found = report({**predictions, **parts}, samples, macs, resamples=run.config.check.resamples)
     write_text(
         run.folder / ESTIMATOR,
-        dump_json({"links": list(LINKS), "ablation": list(parts), **found.to_json()}),
+        dump_json({"links": list(estimators), "ablation": list(parts), **found.to_json()}),
     )
     tau = found.judgements[0].kendall
     ceiling = "" if found.ceiling is None else f"; a perfect one would reach {found.ceiling.kendall:.3f}"
     beside = "" if found.macs is None else f"; MACs alone {found.macs.kendall.value:.3f}"
     teller.say(f"Kendall tau {tau.value:.3f} ({tau.low:.3f} to {tau.high:.3f}){beside}{ceiling}")
+
+
+def _estimators(contributions: Contributions, teller: Teller) -> dict[str, BilinearEstimator]:
+    """The estimator on every scale on which these contributions can be added up."""
+    found = {"identity": BilinearEstimator(contributions)}
+    for link in OTHER_LINKS:
+        try:
+            found[link] = BilinearEstimator(contributions, link)
+        except EstimatorError as error:  # a bad network would be predicted below 0 %
+            teller.say(str(error))
+    return found
 
 
 def _macs(run: Run, architectures: list[Architecture]) -> NDArray[np.float64] | None:

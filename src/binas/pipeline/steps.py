@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from binas.pipeline.costs_step import COSTS, JOURNAL, VERIFICATION, costs_step, device_facts
+from binas.pipeline.costs_step import COSTS, JOURNAL, VERIFICATION, cost_facts, costs_step
 from binas.pipeline.data_step import FILE as DATA
 from binas.pipeline.data_step import record_data
 from binas.pipeline.estimator_steps import (
@@ -55,8 +55,7 @@ COST = Step(
     "measure what each choice costs, and verify the formula on whole networks",
     costs_step,
     (COSTS, VERIFICATION),
-    ("measuring",),
-    facts=device_facts,
+    facts=cost_facts,
     scratch=(JOURNAL,),
 )
 CONTRIBUTION = Step(

@@ -63,8 +63,9 @@ def run(
     Only what a change makes stale is done again: another limit searches again, another device measures again.
     """
     from binas.errors import ConfigError
-    from binas.pipeline.engine import advance
-    from binas.pipeline.steps import STEPS
+    from binas.pipeline.costs_step import check_device
+    from binas.pipeline.engine import advance, judge
+    from binas.pipeline.steps import COST, STEPS
 
     if os.environ.get("WORLD_SIZE", "1") != "1":
         raise ConfigError(
@@ -73,6 +74,8 @@ def run(
         )
     teller = Teller() if quiet or as_json else Terminal()
     opened = prepared(out, config, changes or [], redo, teller)
+    if judge(opened, COST).word != "done":
+        check_device(opened)  # now, not after hours of training
     done = advance(opened, STEPS, teller)
     found = _networks(opened)
     if as_json:

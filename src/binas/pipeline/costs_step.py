@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from binas.errors import SpaceError, TableError
+from binas.errors import TableError
 from binas.files import dump_json, exists, write_text
+from binas.pipeline.limits import counted_costs
 from binas.pipeline.progress import measuring_progress
 from binas.pipeline.step import file_digest
 from binas.pipeline.teller import Teller
-from binas.resources.analytic import analytic_costs
+from binas.resources.backends import make_backend
 from binas.resources.machine import device_name, runtime_name
 from binas.resources.measure import Measuring, measure_space
 from binas.tables.costs import Cost, CostTable, load_costs
@@ -44,10 +45,15 @@ def _device(run: Run) -> dict[str, str]:
         return {"device": "not on this machine"}
 
 
+def check_device(run: Run) -> None:
+    """Raise an error if what the run is to measure with cannot run here."""
+    if run.config.measuring.measures:
+        make_backend(run.config.measuring.settings)
+
+
 def costs_step(run: Run, teller: Teller) -> None:
     """Write ``costs.json`` and, for every cost held against whole networks, ``verification.json``."""
-    counted = _counted(run)
-    table = CostTable(run.space, {**counted, **_others(run, teller)})
+    table = CostTable(run.space, {**counted_costs(run.space), **_others(run, teller)})
     if not table.costs:
         raise TableError("there is no cost to limit: set measuring.backend or measuring.table.")
     checks = {
@@ -59,14 +65,6 @@ def costs_step(run: Run, teller: Teller) -> None:
     _report(run, table, teller)
     table.save(run.folder / COSTS)
     (run.folder / JOURNAL).unlink(missing_ok=True)
-
-
-def _counted(run: Run) -> Mapping[str, Cost]:
-    """Costs that follow from the space; none for a space that only names its choices."""
-    try:
-        return analytic_costs(run.space).costs
-    except SpaceError:
-        return {}
 
 
 def _others(run: Run, teller: Teller) -> Mapping[str, Cost]:

@@ -20,17 +20,17 @@ from binas.accuracy.sampling import architectures_to_measure, image_halves, meas
 from binas.accuracy.supernet_evaluator import SupernetEvaluator, indexed
 from binas.data.images import IndexedImages
 from binas.data.splitting import stratified_sample
-from binas.errors import EstimatorError, SpaceError
+from binas.errors import EstimatorError
 from binas.estimators.bilinear import BilinearEstimator
 from binas.estimators.judging import report
 from binas.estimators.links import LinkName
 from binas.estimators.parts import ablation
 from binas.files import dump_json, exists, write_text
 from binas.pipeline.engine import keep_old
+from binas.pipeline.limits import counted_costs
 from binas.pipeline.progress import PassProgress
 from binas.pipeline.step import identity_of
 from binas.pipeline.teller import Teller
-from binas.resources.analytic import analytic_costs
 from binas.search.objective import architecture_cost
 from binas.space.architecture import Architecture
 from binas.tables.contributions import Contributions, load_contributions
@@ -165,8 +165,7 @@ def _estimators(contributions: Contributions, teller: Teller) -> dict[str, Bilin
 
 def _macs(run: Run, architectures: list[Architecture]) -> NDArray[np.float64] | None:
     """MACs of architectures, the baseline; None for a space that only names its choices."""
-    try:
-        macs = analytic_costs(run.space)["macs"]
-    except SpaceError:
+    macs = counted_costs(run.space).get("macs")
+    if macs is None:
         return None
     return np.array([architecture_cost(run.space, macs, item) for item in architectures])

@@ -30,6 +30,7 @@ from binas.pipeline import lock
 from binas.pipeline.config import FILE, RunConfig, load_config, save_config
 from binas.pipeline.data_step import recorded_fingerprint
 from binas.pipeline.engine import advance, clear_expensive, refuse_expensive
+from binas.pipeline.limits import check_questions
 from binas.pipeline.steps import STEPS, TRAINING
 from binas.pipeline.teller import Teller
 from binas.space.files import load_space, save_space
@@ -115,8 +116,9 @@ def create_run(folder: Path, config: RunConfig, redo: bool = False, teller: Tell
     old = open_run(folder) if exists(folder / FILE) else None
     if old is None and exists(folder):
         _check_free(folder)
+    check_questions(config, run.space)  # all checks before anything is written
     if redo or old is None or _trains_otherwise(old, run):
-        check_training(config.training, run.data)  # before anything is written
+        check_training(config.training, run.data)
     if not redo:
         refuse_expensive(run, STEPS)
     with lock.locked(folder):

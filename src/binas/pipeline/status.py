@@ -40,10 +40,11 @@ class Standing:
 def standings(run: Run, steps: Sequence[Step]) -> list[Standing]:
     """How every step stands."""
     events = read_log(run.folder)
-    return [_standing(state, events) for state in plan(run, steps)]
+    return [standing(state, events) for state in plan(run, steps)]
 
 
-def _standing(state: State, events: list[dict[str, Any]]) -> Standing:
+def standing(state: State, events: list[dict[str, Any]]) -> Standing:
+    """One step with its times, by its record and the events of the log."""
     record = state.record
     finished = record is not None and record.state == "finished"
     took = record.seconds if record is not None and finished else None

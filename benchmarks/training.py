@@ -25,8 +25,8 @@ from pathlib import Path
 
 import torch
 
-from binas.data.augment import normalise
 from binas.cli.progress import Terminal
+from binas.data.augment import normalise
 from binas.pipeline.config import load_config
 from binas.pipeline.run import Run, create_run
 from binas.space.sampling import sample_many

@@ -13,7 +13,7 @@ from binas.pipeline.config import load_config
 from binas.pipeline.engine import State, advance, judge
 from binas.pipeline.lock import locked
 from binas.pipeline.log import log_event, read_log
-from binas.pipeline.run import create_run
+from binas.pipeline.start import create_run
 from binas.pipeline.status import Standing, standing, total_left
 from binas.pipeline.step import Record, Step, identity_of, outcome, read_record, write_record
 from binas.pipeline.steps import SEARCH, STEPS

@@ -20,7 +20,8 @@ from typer.testing import CliRunner
 from binas.cli.main import app
 from binas.errors import BinasError, ConfigError
 from binas.pipeline.config import load_config, save_config
-from binas.pipeline.run import create_run, open_run
+from binas.pipeline.run import open_run
+from binas.pipeline.start import create_run
 from binas.space import save_space
 from binas.training.checkpoint import load_checkpoint
 

@@ -9,7 +9,7 @@ from PIL import Image
 
 from binas.errors import DataError, FileError
 from binas.pipeline.config import RunConfig, load_config
-from binas.pipeline.run import create_run
+from binas.pipeline.start import create_run
 from binas.pipeline.starter import chosen_space, look, write_starter
 from binas.space import load_space
 

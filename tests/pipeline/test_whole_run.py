@@ -17,7 +17,7 @@ import binas.files
 import binas.training.checkpoint
 from binas.pipeline import costs_step, engine
 from binas.pipeline.config import load_config
-from binas.pipeline.run import create_run
+from binas.pipeline.start import create_run
 from binas.pipeline.steps import STEPS as ALL
 from tiny_run import STEPS, call, final, made_table, one_thread, run_json, write_config
 

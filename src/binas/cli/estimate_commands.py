@@ -13,8 +13,6 @@ from binas.cli.output import Json, examples, print_json, say, table
 
 if TYPE_CHECKING:
     from binas.accuracy import Evaluator, Journal, Watcher
-    from binas.data.images import IndexedImages
-    from binas.pipeline.run import Run
     from binas.tables import Contributions
 
 
@@ -124,6 +122,7 @@ def estimate(
     """
     from binas.accuracy import Journal, SupernetEvaluator, Terminal, Watcher
     from binas.errors import ConfigError
+    from binas.pipeline.estimator_steps import validation_images
     from binas.pipeline.run import open_run
     from binas.training.checkpoint import weights_digest
 
@@ -197,18 +196,6 @@ def _paper(
     return paper(evaluator, journal, repeats, reading.value, seed, watcher)
 
 
-def validation_images(run: Run, half: int | None, count: int | None = None) -> IndexedImages:
-    """The validation images of a run, one half of them, or about ``count`` of those; never test images."""
-    from binas.accuracy.sampling import image_halves
-    from binas.accuracy.supernet_evaluator import indexed
-    from binas.data.splitting import stratified_sample
-
-    images = indexed(run.data.validation, run.data.name)
-    if half is not None:
-        images = images.take(image_halves(len(images))[half - 1])
-    return images if count is None else images.take(stratified_sample(images.labels, count, 0))
-
-
 def _show(answer: Contributions, path: Path, as_json: bool) -> None:
     about = answer.provenance.to_data()
     if as_json:
@@ -264,6 +251,7 @@ def sample(
     """
     from binas.accuracy import Terminal, Watcher, architectures_to_measure, measure_samples
     from binas.files import exists
+    from binas.pipeline.estimator_steps import validation_images
     from binas.pipeline.run import open_run
     from binas.supernet.memory import keep_memory
     from binas.tables.samples import load_samples

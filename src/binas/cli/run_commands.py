@@ -87,7 +87,7 @@ def run(
 
 def prepared(out: Path, config: Path | None, changes: list[str], redo: bool, teller: Teller) -> Run:
     """The run in ``out`` with the configuration given, or its own, changed by ``changes``."""
-    from binas.pipeline.run import create_run
+    from binas.pipeline.start import create_run
     from binas.supernet.memory import keep_memory
 
     keep_memory()

@@ -61,6 +61,7 @@ def train(
 
     Interrupt it at any time; the same command goes on.
     """
+    from binas.pipeline.start import train as train_run
     from binas.pipeline.training_steps import help_training, meet
     from binas.training.phases import supernet_metrics
 
@@ -70,7 +71,7 @@ def train(
     teller = Teller() if quiet or as_json else Terminal()
     run = prepared(out, config, changes or [], redo, teller)
     meet(run)
-    supernet = run.train(teller)
+    supernet = train_run(run, teller)
     metrics = supernet_metrics(supernet, run.data)
     if as_json:
         print_json({"run": str(out), "images": len(run.data.validation), "validation": metrics})

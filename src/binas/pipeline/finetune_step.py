@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from binas.pipeline.run import Run
 
 NETWORKS, RECORD = "networks", "network.json"
+INPUTS = "inputs.json"
 INDEX = "networks.json"
 
 
@@ -38,12 +39,8 @@ def finetune_step(run: Run, teller: Teller) -> None:
     for number, text in enumerate(wanted):
         told = Share(teller, number, len(wanted), f"network {number + 1} of {len(wanted)}")
         records[text] = tune(run, run.space.parse(text), told)
-    index = [{"question": item["question"], **_about(records[item["architecture"]])} for item in found]
+    index = [{"question": item["question"], **records[item["architecture"]]} for item in found]
     write_text(run.folder / INDEX, dump_json(index))
-
-
-def _about(record: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in record.items() if key not in ("identity", "state")}
 
 
 def network_name(architecture: Architecture) -> str:
@@ -57,33 +54,28 @@ def tune(run: Run, architecture: Architecture, teller: Teller) -> dict[str, Any]
     Accuracies are in percent: ``one_shot`` with the supernet's weights and ``validation`` after tuning on the
     validation images, ``test`` on the test images, which nothing was chosen by.
     """
-    name, identity = network_name(architecture), _identity(run)
+    name = network_name(architecture)
     folder = run.folder / NETWORKS / name
-    known = _known(run, folder, identity, teller)
-    if known is not None and known["state"] == "finished":
-        return known
-    begun = {"name": name, "architecture": str(architecture), "state": "started", "identity": identity}
-    write_text(folder / RECORD, dump_json(begun))
+    _begin(run, folder, teller)
+    if exists(folder / RECORD):
+        return dict(read_json(folder / RECORD))
     start = time.perf_counter()
     measured = _tuned(run, architecture, folder, teller)
     seconds = time.perf_counter() - start
-    record = {**begun, "state": "finished", **measured, "seconds": seconds}
+    record = {"name": name, "architecture": str(architecture), **measured, "seconds": seconds}
     write_text(folder / RECORD, dump_json(record))
     teller.say(f"{architecture}: {measured['one_shot']:.2f} % one-shot, {measured['validation']:.2f} % tuned")
     return record
 
 
-def _known(run: Run, folder: Path, identity: dict[str, Any], teller: Teller) -> dict[str, Any] | None:
-    """The record of a network with the same identity; a network of another identity is set aside."""
-    if not exists(folder / RECORD):
-        return None
-    record = read_json(folder / RECORD)
-    if isinstance(record, dict) and record.get("identity") == identity:
-        return record
-    name = folder.relative_to(run.folder).as_posix()
-    place = keep_old(run.folder, "finetune", [name])
-    teller.say(f"{name} of before moved to {place.relative_to(run.folder)}")
-    return None
+def _begin(run: Run, folder: Path, teller: Teller) -> None:
+    """Record what the network depends on; what is there of another identity is set aside first."""
+    identity = _identity(run)
+    if exists(folder / INPUTS) and read_json(folder / INPUTS) != identity:
+        name = folder.relative_to(run.folder).as_posix()
+        place = keep_old(run.folder, "finetune", [name])
+        teller.say(f"{name} of before moved to {place.relative_to(run.folder)}")
+    write_text(folder / INPUTS, dump_json(identity))
 
 
 def _identity(run: Run) -> dict[str, Any]:

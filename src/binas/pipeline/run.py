@@ -1,4 +1,4 @@
-"""A run: a folder that holds a configuration and everything made by it. Steps continue what is there.
+"""A run: a folder that holds a configuration and everything made by it.
 
 RUN/config.yaml        the configuration with all its values
 RUN/space.yaml         the space
@@ -26,18 +26,12 @@ from binas.data.dataset import ImageData
 from binas.data.loading import load_data
 from binas.errors import CheckpointError, DataError, FileError
 from binas.files import exists
-from binas.pipeline import lock
-from binas.pipeline.config import FILE, RunConfig, load_config, save_config
+from binas.pipeline.config import FILE, RunConfig, load_config
 from binas.pipeline.data_step import recorded_fingerprint
-from binas.pipeline.engine import advance, clear_expensive, refuse_expensive
-from binas.pipeline.limits import check_questions
-from binas.pipeline.steps import STEPS, TRAINING
-from binas.pipeline.teller import Teller
-from binas.space.files import load_space, save_space
+from binas.space.files import load_space
 from binas.space.space import SearchSpace
 from binas.supernet.network import Supernet
 from binas.training.checkpoint import has_checkpoint, load_checkpoint, load_weights
-from binas.training.checks import check_training
 from binas.training.loop import WEIGHTS
 
 SPACE = "space.yaml"
@@ -74,11 +68,6 @@ class Run:
         known = None if self.look_again else recorded_fingerprint(self)
         return known or self.data.fingerprint()
 
-    def train(self, teller: Teller | None = None) -> Supernet:
-        """The run's first steps: the heaviest network, then the supernet; what is finished is not done again."""
-        advance(self, TRAINING, teller)
-        return self.supernet()
-
     def supernet(self, phase: str = "supernet") -> Supernet:
         """The trained weights of ``supernet`` or ``heaviest``, in eval mode, where training would be done."""
         folder = self.folder / phase
@@ -105,46 +94,6 @@ class Run:
         load_weights(supernet, found.tensors, str(folder))
         on_cpu = self.config.training.device == "cpu" or not torch.cuda.is_available()
         return supernet.eval().to("cpu" if on_cpu else "cuda")
-
-
-def create_run(folder: Path, config: RunConfig, redo: bool = False, teller: Teller | None = None) -> Run:
-    """Start a run in ``folder``, or give the one there this configuration.
-
-    A change that makes finished training stale is refused, unless ``redo`` allows it; then its weights are set aside.
-    """
-    run = Run(folder, config, load_space(config.space), redo)
-    old = open_run(folder) if exists(folder / FILE) else None
-    if old is None and exists(folder):
-        _check_free(folder)
-    check_questions(config, run.space)  # all checks before anything is written
-    if redo or old is None or _trains_otherwise(old, run):
-        check_training(config.training, run.data)
-    if not redo:
-        refuse_expensive(run, STEPS)
-    with lock.locked(folder):
-        clear_expensive(run, STEPS, teller or Teller())
-        save_space(run.space, folder / SPACE)
-        save_config(
-            config.model_copy(update={"space": SPACE}), folder / FILE
-        )  # last: with it the folder is a run
-    return run
-
-
-def _trains_otherwise(old: Run, new: Run) -> bool:
-    """Whether anything that training depends on has changed."""
-    parts = {"data", "training"}
-    was, now = (run.config.model_dump(include=parts) for run in (old, new))
-    return was != now or old.space.fingerprint != new.space.fingerprint
-
-
-def _check_free(folder: Path) -> None:
-    """Refuse a folder that holds anything but the beginning of a run that was killed."""
-    if not folder.is_dir():
-        raise FileError(f"{folder} is a file. Give a new or empty folder as --out.")
-    own = (lock.FILE, SPACE, f".{SPACE}.", f".{FILE}.")
-    others = [path.name for path in folder.iterdir() if not path.name.startswith(own)]
-    if others:
-        raise FileError(f"{folder} holds other files and no {FILE}. Give an empty or new folder as --out.")
 
 
 def open_run(folder: Path) -> Run:

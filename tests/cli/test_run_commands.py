@@ -159,7 +159,7 @@ def test_init_never_overwrites(tmp_path):
 
 class TestTerminal:
     def test_plain_lines_now_and_then_where_nobody_looks(self, capfd, monkeypatch):
-        clock = iter([0.0, 1.0, 20.0, 21.0, 40.0, 50.0])
+        clock = iter([0.0, 1.0, 20.0, 40.0, 45.0, 50.0])
         monkeypatch.setattr("binas.cli.progress.time.monotonic", lambda: next(clock))
         told = Terminal()
         told.begin("supernet")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from binas.resources.session import Progress
 
 REDRAW_SECONDS = 0.1
-LINE_SECONDS = 15.0
+LINE_SECONDS, LONGEST = 15.0, 300.0  # between plain lines: first, and after some of them
 
 
 @contextmanager
@@ -68,11 +68,12 @@ class Terminal(Teller):
         self.step = ""
         self.bar: Bar | None = None
         self.start = self.shown = 0.0
+        self.pause = LINE_SECONDS
         self.first: float | None = None
 
     def begin(self, step: str) -> None:
         """Open the bar, or say what begins."""
-        self.step, self.first = step, None
+        self.step, self.first, self.pause = step, None, LINE_SECONDS
         self.start = self.shown = time.monotonic()
         if sys.stderr.isatty():
             self.bar = make_bar()
@@ -86,12 +87,13 @@ class Terminal(Teller):
         now = time.monotonic()
         if self.first is None:
             self.first = done
-        if now - self.shown < (LINE_SECONDS if self.bar is None else REDRAW_SECONDS):
+        if now - self.shown < (self.pause if self.bar is None else REDRAW_SECONDS):
             return
         self.shown = now
         if left is None and done > self.first:
             left = (now - self.start) / (done - self.first) * (1 - done)
         if self.bar is None:
+            self.pause = min(LONGEST, 1.5 * self.pause)
             self.say(", ".join(filter(None, (f"{done:.0%}", time_left(left), doing))))
         else:
             text = f"{self.step} {doing}"

@@ -20,9 +20,10 @@ from typer.testing import CliRunner
 from binas.cli.main import app
 from binas.errors import BinasError, ConfigError
 from binas.pipeline.config import load_config, save_config
+from binas.pipeline.limits import check_questions
 from binas.pipeline.run import open_run
 from binas.pipeline.start import create_run
-from binas.space import save_space
+from binas.space import load_space, save_space
 from binas.training.checkpoint import load_checkpoint
 
 PHASE = {"epochs": 1, "batch_size": 32, "learning_rate": 0.01}
@@ -263,7 +264,10 @@ def test_configuration_round_trip_and_overrides(tmp_path):
 def test_ready_configurations_are_valid(name):
     text = (Path("configs") / name).read_text()
     assert text.startswith(f"# binas run configs/{name} --out runs/{name.removesuffix('.yaml')}\n")
-    assert load_config(Path("configs") / name).training.heaviest.epochs > 0
+    config = load_config(Path("configs") / name)
+    space = load_space(config.space)
+    check_questions(config, space)
+    assert space.classes is not None  # or else no network could be built
 
 
 def test_create_run_continues_only_its_own(tmp_path):

@@ -252,7 +252,7 @@ def test_records_say_what_a_step_was_done_with(finished):
 
 def test_figures_of_every_step_that_has_some(finished):
     lines = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
-    assert {line["phase"] for line in lines} == {"heaviest", "supernet", "contributions"}
+    assert {line["phase"] for line in lines} == {"heaviest", "supernet", "contributions", "check"}
     assert all("stability" in line for line in lines if line["phase"] == "contributions")
 
 

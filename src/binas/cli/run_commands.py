@@ -118,7 +118,7 @@ def _networks(run: Run) -> list[dict[str, Any]]:
 
     tuned = {item["question"]: item for item in read_json(run.folder / INDEX)}
     found = []
-    for item in read_results(run.folder):
+    for item in read_results(run):
         network = tuned.get(item["question"], {})
         steps = [step for step in item["details"].get("on_device", []) if step["kept"]]
         found.append({**item, "network": network, "on_device": steps[-1] if steps else None})

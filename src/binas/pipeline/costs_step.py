@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 from binas.errors import TableError
 from binas.files import dump_json, exists, write_text
 from binas.pipeline.limits import counted_costs
-from binas.pipeline.progress import measuring_progress
+from binas.pipeline.progress import keep_figures, measuring_progress
 from binas.pipeline.step import file_digest
 from binas.pipeline.teller import Teller
 from binas.resources.backends import make_backend
 from binas.resources.machine import device_name, runtime_name
 from binas.resources.measure import Measuring, measure_space
 from binas.tables.costs import Cost, CostTable, load_costs
-from binas.training.reporting import RunReporter
 
 if TYPE_CHECKING:
     from binas.pipeline.run import Run
@@ -91,8 +90,5 @@ def _report(run: Run, table: CostTable, teller: Teller) -> None:
         if known is None:
             continue
         teller.say(f"{name} {known.sentence()}")
-        reporter = RunReporter(run.folder, quiet=True)
-        reporter.start(f"costs {name}", 1, 0)
         errors = {"mape_percent": known.mape_percent.value, "bias_percent": known.bias_percent.value}
-        reporter.record(1, 1, {**errors, "spearman": known.spearman.value})
-        reporter.finish()
+        keep_figures(run.folder, f"costs {name}", {**errors, "spearman": known.spearman.value})

@@ -210,19 +210,19 @@ def _set_aside(folder: Path, step: Step, teller: Teller) -> None:
     if not found:
         return
     place = keep_old(folder, step.name, found)
+    if step.expensive and exists(folder / LINES):
+        shutil.copy2(folder / LINES, place / LINES)  # figures of this training are about to be replaced
     teller.say(f"{step.name}: {', '.join(found)} of before moved to {place.relative_to(folder)}")
 
 
 def keep_old(folder: Path, what: str, names: Sequence[str]) -> Path:
-    """Move files or folders of a run to a new folder in ``old/``; figures of training are copied there too."""
+    """Move files or folders of a run to a new folder in ``old/``."""
     stamp, number = now().replace(":", "").removesuffix("+0000"), 1
     place = folder / OLD / f"{stamp}-{what}"
     while exists(place):
         number += 1
         place = folder / OLD / f"{stamp}-{what}-{number}"
     place.mkdir(parents=True)
-    if exists(folder / LINES):
-        shutil.copy2(folder / LINES, place / LINES)
     for name in names:
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).rename(place / name)

@@ -28,7 +28,7 @@ from binas.estimators.parts import ablation
 from binas.files import dump_json, exists, write_text
 from binas.pipeline.engine import keep_old
 from binas.pipeline.limits import counted_costs
-from binas.pipeline.progress import PassProgress
+from binas.pipeline.progress import PassProgress, keep_figures
 from binas.pipeline.step import identity_of
 from binas.pipeline.teller import Teller
 from binas.search.objective import architecture_cost
@@ -146,7 +146,9 @@ def check_step(run: Run, teller: Teller) -> None:
         run.folder / ESTIMATOR,
         dump_json({"links": list(estimators), "ablation": list(parts), **found.to_json()}),
     )
-    tau = found.judgements[0].kendall
+    first = found.judgements[0]
+    tau, figures = first.kendall, {"kendall": first.kendall.value, "spearman": first.spearman.value}
+    keep_figures(run.folder, "check", figures)
     ceiling = "" if found.ceiling is None else f"; a perfect one would reach {found.ceiling.kendall:.3f}"
     beside = "" if found.macs is None else f"; MACs alone {found.macs.kendall.value:.3f}"
     teller.say(f"Kendall tau {tau.value:.3f} ({tau.low:.3f} to {tau.high:.3f}){beside}{ceiling}")

@@ -33,7 +33,7 @@ INDEX = "networks.json"
 
 def finetune_step(run: Run, teller: Teller) -> None:
     """Tune the answer to every limit; ``networks.json`` lists them."""
-    found = [item for item in read_results(run.folder) if item["architecture"]]
+    found = [item for item in read_results(run) if item["architecture"]]
     wanted = list(dict.fromkeys(item["architecture"] for item in found))
     records = {}
     for number, text in enumerate(wanted):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -53,3 +54,11 @@ class PassProgress(Watcher):
 def measuring_progress(teller: Teller) -> Callable[[Progress], None]:
     """The progress of a measuring session."""
     return lambda state: teller.show(state.fraction, state.doing, state.left)
+
+
+def keep_figures(folder: Path, phase: str, figures: Mapping[str, float]) -> None:
+    """Figures that arise once, in ``metrics.jsonl`` and TensorBoard; those that are not numbers are left out."""
+    reporter = RunReporter(folder, quiet=True)
+    reporter.start(phase, 1, 0)
+    reporter.record(1, 1, {name: value for name, value in figures.items() if math.isfinite(value)})
+    reporter.finish()

@@ -38,13 +38,18 @@ def search_step(run: Run, teller: Teller) -> None:
     resolved = {text: resolve(text, run.space, problem.costs) for text in questions}
     _write_frontier(run, problem, resolved[questions[0]][0].cost)
     for number, (text, limits) in enumerate(resolved.items()):
-        path = run.folder / RESULTS / f"{file_name(text)}.json"
+        path = result_file(run, text)
         if not exists(path):  # else answered before an interruption
             told = Share(teller, number, len(questions), text)
             write_text(path, dump_json(_answer(run, text, problem.with_limits(limits), told)))
-    found = read_results(run.folder)
+    found = read_results(run)
     if not any(item["architecture"] for item in found):
         raise ProblemError(f"no limit has an answer: {' '.join(item['why'] for item in found)}")
+
+
+def result_file(run: Run, question: str) -> Path:
+    """Where the answer to one of ``search.limits`` is."""
+    return run.folder / RESULTS / f"{file_name(question)}.json"
 
 
 def open_problem(run: Run) -> SearchProblem:
@@ -53,10 +58,10 @@ def open_problem(run: Run) -> SearchProblem:
     return SearchProblem.build(contributions, load_costs(run.folder / COSTS, run.space))
 
 
-def read_results(folder: Path) -> list[dict[str, Any]]:
-    """The answers of a run, by file name; those without an architecture say ``why``."""
+def read_results(run: Run) -> list[dict[str, Any]]:
+    """The answers of a run in the order of ``search.limits``; those without an architecture say ``why``."""
     found = []
-    for path in sorted((folder / RESULTS).glob("*.json")):
+    for path in (result_file(run, question) for question in run.config.search.limits):
         data = read_json(path)
         if not isinstance(data, dict) or not {"question", "architecture", "why"} <= set(data):
             raise FileError(

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +18,7 @@ import binas.files
 import binas.training.checkpoint
 from binas.pipeline import costs_step, engine
 from binas.pipeline.config import load_config
+from binas.pipeline.log import read_log
 from binas.pipeline.start import create_run
 from binas.pipeline.steps import STEPS as ALL
 from tiny_run import STEPS, call, final, made_table, one_thread, run_json, write_config
@@ -100,28 +102,22 @@ def test_killed_at_random_writes(finished, config, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_killed_by_the_system_at_random_moments(finished, config, tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "binas.cli.main",
-        "run",
-        str(config),
-        "--out",
-        str(tmp_path / "run"),
-        "--quiet",
-    ]
-    rng, kills = random.Random(1), 0
-    for _ in range(40):
+    """SIGKILL a moment after some number of further events in the log, until a process gets to the end."""
+    folder, rng, kills = tmp_path / "run", random.Random(1), 0
+    command = [sys.executable, "-m", "binas.cli.main", "run", str(config), "--out", str(folder), "--quiet"]
+    while True:
+        wanted, moment = len(read_log(folder)) + rng.randint(2, 6), rng.uniform(0, 0.5)
         process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"})
-        try:
-            assert process.wait(timeout=rng.uniform(4, 9)) == 0
+        while process.poll() is None and len(read_log(folder)) < wanted:
+            time.sleep(0.01)
+        time.sleep(moment)
+        process.send_signal(signal.SIGKILL)
+        if process.wait() == 0:
             break
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            kills += 1
-    assert kills >= 1
-    assert final(tmp_path / "run") == final(finished)
+        assert process.returncode == -signal.SIGKILL
+        kills += 1
+    assert kills >= 2
+    assert final(folder) == final(finished)
 
 
 def test_an_unchanged_run_is_left_alone(copied, config):
@@ -211,6 +207,17 @@ def test_networks_of_architectures_already_tuned_are_used_again(copied, config):
     assert before == {path: path.stat().st_mtime_ns for path in before}
     now = {item["question"]: item for item in json.loads((copied / "networks.json").read_text())}
     assert now["latency=70%"] == first[1]
+
+
+def test_a_damaged_record_of_a_network_is_named(copied):
+    (path, *_) = sorted((copied / "networks").glob("*/network.json"))
+    path.write_text("{}")
+    code, said = call(
+        "run", "--out", copied, "--set", "search.limits=[latency=30%, latency=70%, latency=50%]"
+    )
+    assert (code, "network.json is damaged" in said) == (2, True)
+    path.unlink()
+    assert call("run", "--out", copied)[0] == 0
 
 
 def test_more_samples_add_to_those_there(copied):

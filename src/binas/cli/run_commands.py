@@ -112,15 +112,14 @@ def _config(out: Path, config: Path | None, changes: list[str]) -> RunConfig:
 
 def _networks(run: Run) -> list[dict[str, Any]]:
     """Each limit with its answer, what it was predicted and measured to cost, and its tuned network."""
-    from binas.files import read_json
-    from binas.pipeline.finetune_step import INDEX
+    from binas.pipeline.finetune_step import read_networks
     from binas.pipeline.search_step import read_results
 
-    tuned = {item["question"]: item for item in read_json(run.folder / INDEX)}
+    tuned = {question: network.model_dump() for question, network in read_networks(run).items()}
     found = []
     for item in read_results(run):
-        network = tuned.get(item["question"], {})
         steps = [step for step in item["details"].get("on_device", []) if step["kept"]]
+        network = tuned.get(item["question"])
         found.append({**item, "network": network, "on_device": steps[-1] if steps else None})
     return found
 

@@ -11,6 +11,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from binas.errors import FileError
 from binas.files import dump_json, exists, read_json, write_text
 from binas.pipeline.engine import keep_old
 from binas.pipeline.progress import TrainingProgress
@@ -31,16 +34,59 @@ INPUTS = "inputs.json"
 INDEX = "networks.json"
 
 
+class Tuned(BaseModel):
+    """A fine-tuned network of a run: ``network.json``.
+
+    Accuracies are in percent: ``one_shot`` with the supernet's weights (BatchNorm re-estimated) and ``validation`` after
+    tuning on the validation images, ``test`` after tuning on the test images, which nothing was chosen by.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    name: str
+    architecture: str
+    one_shot: float
+    validation: float
+    test: float
+    parameters: int
+    macs: int
+    seconds: float
+
+
 def finetune_step(run: Run, teller: Teller) -> None:
     """Tune the answer to every limit; ``networks.json`` lists them."""
-    found = [item for item in read_results(run) if item["architecture"]]
-    wanted = list(dict.fromkeys(item["architecture"] for item in found))
-    records = {}
+    wanted = list(dict.fromkeys(found_architectures(run).values()))
+    tuned = {}
     for number, text in enumerate(wanted):
         told = Share(teller, number, len(wanted), f"network {number + 1} of {len(wanted)}")
-        records[text] = tune(run, run.space.parse(text), told)
-    index = [{"question": item["question"], **records[item["architecture"]]} for item in found]
+        tuned[text] = tune(run, run.space.parse(text), told)
+    index = [
+        {"question": question, **tuned[text].model_dump()}
+        for question, text in found_architectures(run).items()
+    ]
     write_text(run.folder / INDEX, dump_json(index))
+
+
+def found_architectures(run: Run) -> dict[str, str]:
+    """The architecture that answers each of ``search.limits``; limits without an answer are left out."""
+    return {item["question"]: item["architecture"] for item in read_results(run) if item["architecture"]}
+
+
+def read_networks(run: Run) -> dict[str, Tuned]:
+    """The fine-tuned network of each of ``search.limits`` that has an answer."""
+    return {
+        question: _read(run.folder / NETWORKS / network_name(run.space.parse(text)) / RECORD)
+        for question, text in found_architectures(run).items()
+    }
+
+
+def _read(path: Path) -> Tuned:
+    try:
+        return Tuned.model_validate(read_json(path))
+    except ValidationError as error:
+        raise FileError(
+            f"{path} is damaged. Delete it; `binas run` writes it again from the weights."
+        ) from error
 
 
 def network_name(architecture: Architecture) -> str:
@@ -48,24 +94,20 @@ def network_name(architecture: Architecture) -> str:
     return hashlib.sha256(str(architecture).encode()).hexdigest()[:10]
 
 
-def tune(run: Run, architecture: Architecture, teller: Teller) -> dict[str, Any]:
-    """Fine-tune one architecture, or read what was found when it was done with the same settings and weights.
-
-    Accuracies are in percent: ``one_shot`` with the supernet's weights and ``validation`` after tuning on the
-    validation images, ``test`` on the test images, which nothing was chosen by.
-    """
+def tune(run: Run, architecture: Architecture, teller: Teller) -> Tuned:
+    """Fine-tune one architecture, or read what was found when it was done with the same settings and weights."""
     name = network_name(architecture)
     folder = run.folder / NETWORKS / name
     _begin(run, folder, teller)
     if exists(folder / RECORD):
-        return dict(read_json(folder / RECORD))
+        return _read(folder / RECORD)
     start = time.perf_counter()
-    measured = _tuned(run, architecture, folder, teller)
+    measured = _measured(run, architecture, folder, teller)
     seconds = time.perf_counter() - start
-    record = {"name": name, "architecture": str(architecture), **measured, "seconds": seconds}
-    write_text(folder / RECORD, dump_json(record))
-    teller.say(f"{architecture}: {measured['one_shot']:.2f} % one-shot, {measured['validation']:.2f} % tuned")
-    return record
+    tuned = Tuned(name=name, architecture=str(architecture), **measured, seconds=seconds)
+    write_text(folder / RECORD, dump_json(tuned.model_dump()))
+    teller.say(f"{architecture}: {tuned.one_shot:.2f} % one-shot, {tuned.validation:.2f} % tuned")
+    return tuned
 
 
 def _begin(run: Run, folder: Path, teller: Teller) -> None:
@@ -88,7 +130,7 @@ def _identity(run: Run) -> dict[str, Any]:
     return {**general, **flattened(training.finetune.model_dump(mode="json")), **weights}
 
 
-def _tuned(run: Run, architecture: Architecture, folder: Path, teller: Teller) -> dict[str, Any]:
+def _measured(run: Run, architecture: Architecture, folder: Path, teller: Teller) -> dict[str, Any]:
     """Accuracies and size of a network tuned now."""
     supernet, data = run.supernet(), run.data
     training, work = run.config.training, architecture_work(run.space, architecture)

@@ -105,7 +105,7 @@ def final(folder: Path) -> dict[str, Any]:
     for path in sorted((folder / "results").iterdir()):
         found[path.name] = _timeless(json.loads(path.read_text()))
     found["frontier"] = (folder / "frontier.csv").read_text()
-    found["metrics"] = (folder / "metrics.jsonl").read_text().splitlines()
+    found["metrics"] = sorted((folder / "metrics.jsonl").read_text().splitlines())
     weights = [*folder.glob("*/weights-*"), *folder.glob("networks/*/finetune/weights-*")]
     found["weights"] = sorted(path.relative_to(folder).as_posix() for path in weights)
     return found

@@ -19,6 +19,7 @@ import binas.training.checkpoint
 from binas.pipeline import costs_step, engine
 from binas.pipeline.config import load_config
 from binas.pipeline.log import read_log
+from binas.pipeline.run import open_run
 from binas.pipeline.start import create_run
 from binas.pipeline.steps import STEPS as ALL
 from tiny_run import STEPS, call, final, made_table, one_thread, run_json, write_config
@@ -187,6 +188,31 @@ def test_finished_training_is_not_thrown_away_unasked(copied, change):
     assert "--redo" in said
     assert change.split("=")[0] in said or "images was" in said
     assert before == {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()}
+
+
+def test_weights_that_are_gone_are_trained_again_and_what_follows_stays(copied, finished):
+    """Training is exact, so the heaviest network comes out the same, and the supernet need not be done again."""
+    (copied / "heaviest" / "weights.json").unlink()
+    kept = {path: path.stat().st_mtime_ns for path in (copied / "supernet").iterdir()}
+    with one_thread():
+        assert engine.advance(open_run(copied), ALL) == ["heaviest"]
+    assert kept == {path: path.stat().st_mtime_ns for path in kept}
+    assert final(copied) == final(finished)
+
+
+def test_a_redo_that_is_killed_goes_on_without_being_allowed_again(copied, monkeypatch):
+    write = engine.write_record
+
+    def dies(folder, record):
+        write(folder, record)
+        raise Died
+
+    run = create_run(copied, load_config(copied / "config.yaml", ["training.seed=5"]), redo=True)
+    monkeypatch.setattr(engine, "write_record", dies)
+    with pytest.raises(Died):
+        engine.advance(run, ALL)
+    monkeypatch.setattr(engine, "write_record", write)
+    assert run_json("--out", copied)["done"] == [step for step in STEPS if step not in ("data", "costs")]
 
 
 def test_what_is_redone_is_kept_and_said(copied, config):

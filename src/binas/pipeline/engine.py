@@ -89,17 +89,18 @@ def plan(run: Run, steps: Sequence[Step]) -> list[State]:
 
 
 def refuse_expensive(run: Run, steps: Sequence[Step]) -> None:
-    """Raise an error if a step that took long would have to be done again."""
+    """Raise an error if work that took long would have to be done again."""
     for step in steps:
-        state = judge(run, step)
-        changed = state.record is not None and state.record.inputs != state.inputs
-        if step.expensive and changed and any(exists(run.folder / top) for top in _tops(step)):
-            assert state.record is not None
-            took = f", which took {state.record.seconds:.0f} s," if state.record.seconds else ""
+        record = read_record(run.folder, step.name) if step.expensive else None
+        if record is None or not any(exists(run.folder / top) for top in _tops(step)):
+            continue
+        changed = _changes(record.inputs, inputs_of(run, step))
+        if changed:
+            took = f", which took {record.seconds:.0f} s," if record.seconds else ""
             raise ConfigError(
-                f"{run.folder} was started with other settings: {'; '.join(state.reasons[:5])}. The step "
-                f"'{step.name}'{took} would have to be done again. Allow it with --redo (the old weights are kept "
-                f"in {OLD}/), give another --out, or go on with the settings it has. Nothing was changed."
+                f"{run.folder} was started with other settings: {'; '.join(changed[:5])}. The step '{step.name}'{took} "
+                f"would have to be done again. Allow it with --redo (the old weights are kept in {OLD}/), give another "
+                "--out, or go on with the settings it has. Nothing was changed."
             )
 
 
@@ -143,9 +144,10 @@ def _check_before(run: Run, step: Step) -> None:
 def _do(run: Run, state: State, teller: Teller) -> None:
     """One step, from its beginning or from where it was interrupted, to its record."""
     step, record = state.step, state.record
-    goes_on = state.word == "started" or (
+    found = (
         record is None and step.expensive
-    )  # weights found there are checked
+    )  # weights nobody recorded: the step checks whether they are its own
+    goes_on = found or state.word == "started"
     if not goes_on and not step.sorts:
         _set_aside(run.folder, step, teller)
     spent = record.seconds if record and state.word == "started" else 0.0

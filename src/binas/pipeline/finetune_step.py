@@ -55,15 +55,12 @@ class Tuned(BaseModel):
 
 def finetune_step(run: Run, teller: Teller) -> None:
     """Tune the answer to every limit; ``networks.json`` lists them."""
-    wanted = list(dict.fromkeys(found_architectures(run).values()))
-    tuned = {}
+    found, tuned = found_architectures(run), {}
+    wanted = list(dict.fromkeys(found.values()))
     for number, text in enumerate(wanted):
         told = Share(teller, number, len(wanted), f"network {number + 1} of {len(wanted)}")
         tuned[text] = tune(run, run.space.parse(text), told)
-    index = [
-        {"question": question, **tuned[text].model_dump()}
-        for question, text in found_architectures(run).items()
-    ]
+    index = [{"question": question, **tuned[text].model_dump()} for question, text in found.items()]
     write_text(run.folder / INDEX, dump_json(index))
 
 

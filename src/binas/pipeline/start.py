@@ -32,12 +32,12 @@ def create_run(folder: Path, config: RunConfig, redo: bool = False, teller: Tell
         check_training(config.training, run.data)
     if not redo:
         refuse_expensive(run, STEPS)
+    own = config.model_copy(update={"space": SPACE})
     with lock.locked(folder):
-        clear_expensive(run, STEPS, teller or Teller())
+        if redo:
+            clear_expensive(run, STEPS, teller or Teller())
         save_space(run.space, folder / SPACE)
-        save_config(
-            config.model_copy(update={"space": SPACE}), folder / FILE
-        )  # last: with it the folder is a run
+        save_config(own, folder / FILE)  # last: with it the folder is a run
     return run
 
 

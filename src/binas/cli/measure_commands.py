@@ -100,7 +100,7 @@ def measure(
     context: typer.Context,
     run: Annotated[
         Path | None,
-        typer.Argument(help="Folder of a run: measure as its configuration says.", metavar="[RUN]"),
+        typer.Argument(help="Folder of a run: measure as its configuration says.", metavar="RUN"),
     ] = None,
     space: Annotated[str | None, typer.Option(help="Name of a built-in space, or a YAML file.")] = None,
     out: Annotated[Path | None, typer.Option(help="Table to write, .json or .csv.")] = None,

@@ -51,7 +51,7 @@ def run(
     out: Annotated[Path, typer.Option("--out", help="Folder of the run; a run that is there is continued.")],
     config: Annotated[
         Path | None,
-        typer.Argument(help="YAML file; default: the run's own, or the demo.", metavar="[CONFIG]"),
+        typer.Argument(help="YAML file; default: the run's own, or the demo.", metavar="CONFIG"),
     ] = None,
     changes: Changes = None,
     redo: Redo = False,

@@ -49,18 +49,19 @@ from binas.accuracy.factorial import factorial_paths, kinds_of
 from binas.accuracy.paper import Reading, paper_paths
 from binas.accuracy.passes import measure
 from binas.accuracy.supernet_evaluator import indexed
+from binas.cli.progress import Terminal as Progress
 from binas.data.images import IndexedImages
 from binas.data.splitting import stratified_sample
 from binas.estimators import BilinearEstimator, noise_ceiling
 from binas.estimators.metrics import kendall
 from binas.files import exists
 from binas.pipeline.config import load_config
-from binas.pipeline.run import Run, create_run
+from binas.pipeline.run import Run
+from binas.pipeline.start import create_run, train
 from binas.resources import analytic_costs
 from binas.search.objective import column_total
 from binas.supernet import Supernet
 from binas.tables import Contributions, Samples, load_samples
-from binas.training import RunReporter
 from binas.training.checkpoint import weights_digest
 
 CACHE = Path(__file__).parent / ".cache"
@@ -119,7 +120,7 @@ class Bench:
 def trained() -> tuple[Run, Supernet]:
     """The demo's supernet, trained by the default recipe and kept."""
     run = create_run(CACHE / "training", load_config(None))
-    return run, run.train(RunReporter(run.folder))
+    return run, train(run, Progress())
 
 
 def some(images: IndexedImages, count: int | None) -> IndexedImages:

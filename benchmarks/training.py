@@ -25,13 +25,15 @@ from pathlib import Path
 
 import torch
 
+from binas.cli.progress import Terminal
 from binas.data.augment import normalise
 from binas.pipeline.config import load_config
-from binas.pipeline.run import Run, create_run
+from binas.pipeline.run import Run
+from binas.pipeline.start import create_run, train
 from binas.space.sampling import sample_many
 from binas.supernet import Supernet, extract
 from binas.supernet.memory import keep_memory
-from binas.training import RunReporter, evaluate_architecture
+from binas.training import evaluate_architecture
 from binas.training.loop import make_optimizer
 
 CACHE = Path(__file__).parent / ".cache" / "training"
@@ -78,7 +80,7 @@ def main() -> int:
     fresh = not (CACHE / "supernet" / "weights.json").exists()
     epoch = plain_epoch_seconds(run)
     start = time.perf_counter()
-    supernet = run.train(RunReporter(CACHE))
+    supernet = train(run, Terminal())
     seconds = time.perf_counter() - start
     found = percent(run, supernet, 8 if options.quick else 30)
     for name, value in found.items():

@@ -20,8 +20,10 @@ from typer.testing import CliRunner
 from binas.cli.main import app
 from binas.errors import BinasError, ConfigError
 from binas.pipeline.config import load_config, save_config
-from binas.pipeline.run import create_run, open_run
-from binas.space import save_space
+from binas.pipeline.limits import check_questions
+from binas.pipeline.run import open_run
+from binas.pipeline.start import create_run
+from binas.space import load_space, save_space
 from binas.training.checkpoint import load_checkpoint
 
 PHASE = {"epochs": 1, "batch_size": 32, "learning_rate": 0.01}
@@ -64,7 +66,18 @@ def trained(tmp_path_factory) -> Path:
 
 def test_a_run_holds_what_it_depends_on(trained):
     names = {path.name for path in trained.iterdir()}
-    assert names == {"config.yaml", "space.yaml", "heaviest", "supernet", "metrics.jsonl", "tensorboard"}
+    assert names == {
+        ".lock",
+        "config.yaml",
+        "data.json",
+        "heaviest",
+        "log.jsonl",
+        "metrics.jsonl",
+        "space.yaml",
+        "steps",
+        "supernet",
+        "tensorboard",
+    }
     run = open_run(trained)
     assert run.space.fingerprint == MBCONV.fingerprint
     assert run.config.training.supernet.groups == 2
@@ -250,8 +263,11 @@ def test_configuration_round_trip_and_overrides(tmp_path):
 @pytest.mark.parametrize("name", sorted(path.name for path in Path("configs").glob("*.yaml")))
 def test_ready_configurations_are_valid(name):
     text = (Path("configs") / name).read_text()
-    assert text.startswith("# binas train --config configs/" + name)
-    assert load_config(Path("configs") / name).training.heaviest.epochs > 0
+    assert text.startswith(f"# binas run configs/{name} --out runs/{name.removesuffix('.yaml')}\n")
+    config = load_config(Path("configs") / name)
+    space = load_space(config.space)
+    check_questions(config, space)
+    assert space.classes is not None  # or else no network could be built
 
 
 def test_create_run_continues_only_its_own(tmp_path):

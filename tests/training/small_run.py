@@ -11,7 +11,7 @@ from small_data import bars
 from small_networks import MBCONV
 
 from binas.pipeline.config import load_config
-from binas.pipeline.run import create_run
+from binas.pipeline.start import create_run, train
 from binas.space import save_space
 
 PHASE = {"epochs": 1, "batch_size": 32, "learning_rate": 0.01}
@@ -36,6 +36,6 @@ def small_run(folder: Path) -> Path:
     (folder / "config.yaml").write_text(json.dumps(content))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    create_run(folder / "run", load_config(folder / "config.yaml")).train()
+    train(create_run(folder / "run", load_config(folder / "config.yaml")))
     torch.set_num_threads(threads)
     return folder / "run"

@@ -13,8 +13,6 @@ from binas.cli.output import Json, examples, print_json, say, table
 
 if TYPE_CHECKING:
     from binas.accuracy import Evaluator
-    from binas.data.images import IndexedImages
-    from binas.pipeline.run import Run
     from binas.tables import Contributions
 
 
@@ -123,6 +121,7 @@ def estimate(
     Interrupt it at any time: the same command goes on, and the answer so far is in the file.
     """
     from binas.accuracy import Journal, SupernetEvaluator, Terminal, Watcher, factorial, paper
+    from binas.pipeline.estimator_steps import validation_images
     from binas.pipeline.run import open_run
     from binas.training.checkpoint import weights_digest
 
@@ -182,18 +181,6 @@ def _affordable(protocol: Protocol, evaluator: Evaluator, budget: int | None, re
     return min(repeats, affordable(budget, evaluator.images, each, "one repeat") // each)
 
 
-def validation_images(run: Run, half: int | None, count: int | None = None) -> IndexedImages:
-    """The validation images of a run, one half of them, or about ``count`` of those; never test images."""
-    from binas.accuracy.sampling import image_halves
-    from binas.accuracy.supernet_evaluator import indexed
-    from binas.data.splitting import stratified_sample
-
-    images = indexed(run.data.validation, run.data.name)
-    if half is not None:
-        images = images.take(image_halves(len(images))[half - 1])
-    return images if count is None else images.take(stratified_sample(images.labels, count, 0))
-
-
 def _show(answer: Contributions, path: Path, as_json: bool) -> None:
     about = answer.provenance.to_data()
     if as_json:
@@ -249,6 +236,7 @@ def sample(
     """
     from binas.accuracy import Terminal, Watcher, architectures_to_measure, measure_samples
     from binas.files import exists
+    from binas.pipeline.estimator_steps import validation_images
     from binas.pipeline.run import open_run
     from binas.supernet.memory import keep_memory
     from binas.tables.samples import load_samples

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from binas.cli.output import Json, examples, print_json, say, table
-from binas.cli.train_commands import Changes
+from binas.cli.run_commands import Changes
 from binas.errors import BinasError
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from binas.cli import (
     export_commands,
     measure_commands,
     report_commands,
+    run_commands,
     search_commands,
     space_commands,
     train_commands,
@@ -36,6 +37,7 @@ app = typer.Typer(
 for commands in (
     space_commands,
     example_commands,
+    run_commands,
     train_commands,
     measure_commands,
     costs_commands,

@@ -10,7 +10,9 @@ import typer
 
 from binas.cli.costs_commands import costs_app
 from binas.cli.output import Json, examples, print_json, say, table
-from binas.cli.progress import progress_bar
+from binas.cli.progress import Terminal, progress_bar
+from binas.cli.table_output import show_costs
+from binas.pipeline.teller import Teller
 
 if TYPE_CHECKING:
     from binas.resources.measure import MeasuredCost
@@ -88,14 +90,20 @@ def register(app: typer.Typer) -> None:
             "binas measure --space demo --backend onnxruntime --out costs.json",
             "binas measure --space imagenet-mbconv --backend torch --threads 1 --out costs.json --plot check.html",
             "binas measure --space demo --preset paper-cpu --out costs.json",
+            "binas measure runs/first",
         ),
     )(measure)
     app.command("doctor", epilog=examples("binas doctor", "binas doctor --json"))(doctor)
 
 
 def measure(
-    space: Annotated[str, typer.Option(help="Name of a built-in space, or a YAML file.")],
-    out: Annotated[Path, typer.Option(help="Table to write, .json or .csv.")],
+    context: typer.Context,
+    run: Annotated[
+        Path | None,
+        typer.Argument(help="Folder of a run: measure as its configuration says.", metavar="RUN"),
+    ] = None,
+    space: Annotated[str | None, typer.Option(help="Name of a built-in space, or a YAML file.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Table to write, .json or .csv.")] = None,
     backend: Annotated[Backend | None, typer.Option(help="What runs the networks. [torch]")] = None,
     device: Annotated[Device | None, typer.Option(help="Where they run. [cpu]")] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads. [1]")] = None,
@@ -121,11 +129,16 @@ def measure(
     as_json: Json = False,
 ) -> None:
     """Measure what every choice of a space costs on this machine, and check the table against whole networks."""
-    from binas.errors import FileError
+    from binas.errors import ConfigError, FileError
     from binas.resources.measure import Measuring, measure_space
     from binas.space.files import load_space
     from binas.tables.costs import CostTable
 
+    if run is not None:
+        _measure_run(context, run, as_json)
+        return
+    if space is None or out is None:
+        raise ConfigError("give the folder of a run, or --space and --out.")
     _check_files(out, overwrite, plot)
     if plot is not None and samples == 0:
         raise FileError("there is nothing to draw without networks: leave out --plot, or --samples 0.")
@@ -145,6 +158,34 @@ def measure(
         how = Measuring(settings, quantity.value, plan, _journal(out), resume, progress)
         done = measure_space(found, how, samples, seed, name or quantity.value)
     _finish(CostTable(found, {done.cost.name: done.cost}), done, out, plot, as_json)
+
+
+def _measure_run(context: typer.Context, folder: Path, as_json: bool) -> None:
+    """The costs step of a run, if it is not done."""
+    from binas.errors import ConfigError
+    from binas.pipeline.engine import advance
+    from binas.pipeline.run import open_run
+    from binas.pipeline.steps import COST
+    from binas.tables.costs import load_costs
+
+    given = [
+        name
+        for name in context.params
+        if getattr(context.get_parameter_source(name), "name", "") != "DEFAULT"
+    ]
+    if set(given) - {"run", "as_json"}:
+        raise ConfigError(
+            f"{folder} is measured as its configuration says, without other options; change that with e.g. "
+            f"`binas run --out {folder} --set measuring.threads=2`."
+        )
+    opened = open_run(folder)
+    done = advance(opened, (COST,), Teller() if as_json else Terminal())
+    costs = load_costs(folder / "costs.json", opened.space)
+    if as_json:
+        print_json({"table": str(folder / "costs.json"), "done": done, "costs": list(costs.costs)})
+        return
+    show_costs(costs)
+    say(f"{folder / 'costs.json'} {'measured now' if done else 'is as the configuration says'}.")
 
 
 @costs_app.command(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -280,6 +278,7 @@ def frontier(
     from binas.errors import FileError
     from binas.files import write_text
     from binas.pipeline.folder import load
+    from binas.pipeline.frontier_file import frontier_csv
     from binas.search.frontier import frontier as trace
 
     if plot is not None and plot.suffix not in (".html", ".png"):
@@ -289,7 +288,7 @@ def frontier(
     if len(found) == 0:
         _no_frontier(found, as_json)
     if csv_file is not None:
-        write_text(csv_file, _frontier_csv(found))
+        write_text(csv_file, frontier_csv(found))
     if plot is not None:
         from binas.report.frontier_plot import plot_frontier
 
@@ -308,14 +307,6 @@ def _no_frontier(found: Frontier, as_json: bool) -> None:
     if as_json:
         print_json({**found.to_json(), "infeasible": report.to_json()})
     raise ProblemError(report.sentence())
-
-
-def _frontier_csv(found: Frontier) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([f"{found.cost}_{found.unit.name}", "accuracy_percent", "architecture"])
-    writer.writerows([repr(point.cost), repr(point.accuracy), str(point.architecture)] for point in found)
-    return buffer.getvalue()
 
 
 def _show_frontier(found: Frontier, csv_file: Path | None, plot: Path | None) -> None:

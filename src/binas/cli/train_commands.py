@@ -10,6 +10,9 @@ from typing import Annotated
 import typer
 
 from binas.cli.output import Json, examples, print_json, say, table
+from binas.cli.progress import Terminal
+from binas.cli.run_commands import Changes, Quiet, Redo, joined, prepared
+from binas.pipeline.teller import Teller
 
 
 class Part(StrEnum):
@@ -24,12 +27,6 @@ class Weights(StrEnum):
 
     supernet = "supernet"
     heaviest = "heaviest"
-
-
-Changes = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change one setting, e.g. training.heaviest.epochs=3."),
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -52,32 +49,36 @@ def register(app: typer.Typer) -> None:
 
 def train(
     out: Annotated[Path, typer.Option("--out", help="Folder of the run; a run that is there is continued.")],
-    config: Annotated[Path | None, typer.Option("--config", help="YAML file; default: the demo.")] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="YAML file; default: the run's own, or the demo.")
+    ] = None,
     changes: Changes = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    redo: Redo = False,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Train the heaviest network, then the supernet. Interrupt it at any time; the same command goes on."""
-    from binas.files import exists
-    from binas.pipeline.config import FILE, load_config
-    from binas.pipeline.run import create_run
-    from binas.supernet.memory import keep_memory
-    from binas.training.phases import supernet_metrics
-    from binas.training.reporting import RunReporter
+    """Train the heaviest network, then the supernet: the first steps of `binas run`, also in several processes.
 
-    keep_memory()
-    source = out / FILE if config is None and exists(out / FILE) else config
-    run = create_run(out, load_config(source, changes or ()))
-    supernet = run.train(RunReporter(out, quiet=quiet or as_json))
-    if os.environ.get("RANK", "0") != "0":  # one of several processes speaks
+    Interrupt it at any time; the same command goes on.
+    """
+    from binas.pipeline.start import train as train_run
+    from binas.pipeline.training_steps import help_training, meet
+    from binas.training.phases import supernet_metrics
+
+    if os.environ.get("RANK", "0") != "0":  # one of several processes prepares the folder, writes and speaks
+        help_training(joined(out, config, changes or []))
         return
+    teller = Teller() if quiet or as_json else Terminal()
+    run = prepared(out, config, changes or [], redo, teller)
+    meet(run)
+    supernet = train_run(run, teller)
     metrics = supernet_metrics(supernet, run.data)
     if as_json:
         print_json({"run": str(out), "images": len(run.data.validation), "validation": metrics})
         return
     rows = [(name, f"{value:.2f} %") for name, value in metrics.items()]
     table(("sub-network", f"accuracy on {len(run.data.validation)} validation images"), rows)
-    say(f"Supernet of {run.space.name} in {out}. Next: binas evaluate {out} --arch lightest --recalibrate")
+    say(f"Supernet of {run.space.name} in {out}. Next: binas run --out {out}")
 
 
 def evaluate(

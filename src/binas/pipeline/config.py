@@ -1,4 +1,4 @@
-"""A run's configuration: one YAML file that says space, data and training; everything else has a default."""
+"""A run's configuration: one YAML file with a part for each thing a run does; everything has a default."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ from pydantic_core import ErrorDetails
 from binas.data.config import DataConfig
 from binas.errors import ConfigError, several
 from binas.files import YamlDocument, exists, parse_yaml, read_yaml, write_text
+from binas.pipeline.sections import (
+    CheckConfig,
+    CompareConfig,
+    ContributionsConfig,
+    ExportConfig,
+    MeasuringConfig,
+    SearchConfig,
+)
 from binas.space.files import builtin_names
 from binas.training.config import TrainingConfig
 
@@ -29,8 +37,17 @@ class RunConfig(BaseModel):
     )
     data: DataConfig = Field(DataConfig(), description="the images")
     training: TrainingConfig = Field(
-        default_factory=TrainingConfig.from_recipe, description="how the supernet is trained"
+        default_factory=TrainingConfig.from_recipe,
+        description="how supernet and found networks are trained; values not given are those of the recipe",
     )
+    measuring: MeasuringConfig = Field(MeasuringConfig(), description="what networks cost on a device")
+    contributions: ContributionsConfig = Field(
+        ContributionsConfig(), description="what each choice contributes to accuracy"
+    )
+    check: CheckConfig = Field(CheckConfig(), description="how the accuracy estimator is judged")
+    search: SearchConfig = Field(SearchConfig(), description="the limits to search for")
+    compare: CompareConfig = Field(CompareConfig(), description="what the search bought")
+    export: ExportConfig = Field(ExportConfig(), description="the files of a finished network")
 
     @field_validator("training", mode="before")
     @classmethod
@@ -54,7 +71,7 @@ def load_config(path: Path | None, changes: Iterable[str] = ()) -> RunConfig:
     except ValidationError as error:
         where = str(path) if path else "the configuration"
         problems = [_described(item, document) for item in error.errors()]
-        raise ConfigError(several(where, list(dict.fromkeys(problems)), "See docs/training.md.")) from error
+        raise ConfigError(several(where, list(dict.fromkeys(problems)), "See docs/running.md.")) from error
     return _resolved(config, path.parent if path else Path())
 
 
@@ -112,7 +129,10 @@ def _resolved(config: RunConfig, folder: Path) -> RunConfig:
     changes: dict[str, Any] = {}
     if config.space not in builtin_names() and exists(folder / config.space):
         changes["space"] = str((folder / config.space).absolute())
-    path = config.data.path
-    if path is not None:
-        changes["data"] = config.data.model_copy(update={"path": (folder / path).absolute()})
+    if config.data.path is not None:
+        path = (folder / config.data.path).absolute()
+        changes["data"] = config.data.model_copy(update={"path": path})
+    if config.measuring.table is not None:
+        table = (folder / config.measuring.table).absolute()
+        changes["measuring"] = config.measuring.model_copy(update={"table": table})
     return config.model_copy(update=changes)

@@ -10,7 +10,7 @@ sd(correct_1 - correct_2) / sqrt(images).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -106,20 +106,25 @@ def compare_with_rivals(
     count: int = 20,
     recalibration: int = 1024,
     seed: int = 0,
+    progress: Callable[[float], None] = lambda _: None,
 ) -> Comparison:
-    """Measure ``found``, ``count`` random rivals and the best hand-scaled one under the same limit."""
+    """Measure ``found``, ``count`` random rivals and the best hand-scaled one under the same limit.
 
-    def measured(architecture: Architecture) -> Rival:
+    ``progress`` is told the share that is done.
+    """
+    drawn, candidates = random_rivals(problem, limit, count, seed), hand_scaled_rivals(problem, limit)
+    total = 1 + len(drawn) + len(candidates)
+
+    def measured(number: int, architecture: Architecture) -> Rival:
+        progress(number / total)
         (correct,) = correct_images(supernet, architecture, data, [data.test], recalibration)
         return Rival(architecture, problem.cost(limit.cost, architecture), correct)
 
-    drawn = random_rivals(problem, limit, count, seed)
-    candidates = hand_scaled_rivals(problem, limit)
     return Comparison(
         limit,
         problem.costs[limit.cost].unit.name,
-        measured(found),
-        tuple(measured(item) for item in drawn),
+        measured(0, found),
+        tuple(measured(number, item) for number, item in enumerate(drawn, 1)),
         _best(supernet, data, problem, limit, candidates, recalibration),
     )
 

@@ -79,9 +79,9 @@ class TrainingConfig(Settings):
     mixed_precision: Literal["no", "fp16", "bf16"] = Field(
         "no", description="arithmetic of forward and backward"
     )
-    heaviest: Phase
-    supernet: MultiPath
-    finetune: FineTuning
+    heaviest: Phase = Field(description="phase 1, the heaviest network")
+    supernet: MultiPath = Field(description="phase 2, the supernet")
+    finetune: FineTuning = Field(description="phase 3, each network that is found")
     checkpoint_seconds: float = Field(60.0, ge=0, description="time between checkpoints within an epoch")
 
     @classmethod

@@ -32,7 +32,8 @@ SPACE = make(
 )
 PHASE = {"epochs": 1, "batch_size": 32, "learning_rate": 0.01}
 TAUGHT = {**PHASE, "distillation": {"share": 0.5}, "recalibration": 64}
-STEPS = ["data", "heaviest", "supernet", "costs", "contributions", "samples", "check", "search", "finetune"]
+NETWORKS = ["finetune", "compare", "export", "report"]
+STEPS = ["data", "heaviest", "supernet", "costs", "contributions", "samples", "check", "search", *NETWORKS]
 
 
 def write_config(folder: Path, **changes: Any) -> Path:
@@ -55,6 +56,8 @@ def write_config(folder: Path, **changes: Any) -> Path:
         "contributions": {"passes": 4},
         "check": {"count": 6, "resamples": 10},
         "search": {"limits": ["latency=30%", "latency=70%"]},
+        "compare": {"random": 2},
+        "export": {"formats": ["safetensors"]},
     }
     path = folder / "config.yaml"
     path.write_text(json.dumps({**content, **changes}))
@@ -100,7 +103,7 @@ def run_json(*arguments: object) -> dict[str, Any]:
 
 def final(folder: Path) -> dict[str, Any]:
     """Tables, answers and weights of a run, without times and dates."""
-    names = ["costs", "contributions", "samples", "estimator", "networks"]
+    names = ["costs", "contributions", "samples", "estimator", "networks", "rivals"]
     found = {name: _timeless(json.loads((folder / f"{name}.json").read_text())) for name in names}
     for path in sorted((folder / "results").iterdir()):
         found[path.name] = _timeless(json.loads(path.read_text()))

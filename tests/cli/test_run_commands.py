@@ -63,7 +63,7 @@ def test_the_run_ends_with_a_table_of_networks(finished):
     assert kept["on_device"]["kept"]
     assert kept["on_device"]["measured"] > 0
     assert kept["network"]["architecture"] == kept["architecture"]
-    assert 0 <= kept["network"]["test"] <= 100
+    assert 0 <= kept["network"]["judgement"]["tuned"]["test"]["percent"] <= 100
     assert found["params=40%"]["on_device"] is None  # nothing to measure
 
 

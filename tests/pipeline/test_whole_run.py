@@ -22,7 +22,7 @@ from binas.pipeline.log import read_log
 from binas.pipeline.run import open_run
 from binas.pipeline.start import create_run
 from binas.pipeline.steps import STEPS as ALL
-from tiny_run import STEPS, call, final, made_table, one_thread, run_json, write_config
+from tiny_run import NETWORKS, STEPS, call, final, made_table, one_thread, run_json, write_config
 
 
 @pytest.fixture(scope="module")
@@ -128,18 +128,20 @@ def test_an_unchanged_run_is_left_alone(copied, config):
     assert set(changed) <= {"config.yaml", "space.yaml"}
 
 
-AFTER_SUPERNET = ["contributions", "samples", "check", "search", "finetune"]
+AFTER_SUPERNET = ["contributions", "samples", "check", "search", *NETWORKS]
 
 
 @pytest.mark.parametrize(
     ("change", "redone"),
     [
-        ("search.limits=[latency=20%]", ["search", "finetune"]),
-        ("training.finetune.learning_rate=0.02", ["finetune"]),
-        ("measuring.table=other.json", ["costs", "search", "finetune"]),
+        ("search.limits=[latency=20%]", ["search", *NETWORKS]),
+        ("training.finetune.learning_rate=0.02", ["finetune", "export", "report"]),
+        ("compare.random=3", ["compare", "report"]),
+        ("export.formats=[onnx]", ["export", "report"]),
+        ("measuring.table=other.json", ["costs", "search", *NETWORKS]),
         ("measuring.backend=torch", []),  # with a table nothing is measured
-        ("contributions.passes=5", ["contributions", "check", "search", "finetune"]),
-        ("check.count=8", ["samples", "check"]),
+        ("contributions.passes=5", ["contributions", "check", "search", *NETWORKS]),
+        ("check.count=8", ["samples", "check", "report"]),
         ("check.resamples=11", ["check"]),
         ("training.checkpoint_seconds=7", []),
         ("training.supernet.learning_rate=0.02", ["supernet", *AFTER_SUPERNET]),
@@ -167,7 +169,7 @@ def test_another_device_measures_again(copied, monkeypatch):
         return SimpleNamespace(cost=cost, session=SimpleNamespace(warnings=("a noisy machine",)))
 
     monkeypatch.setattr(costs_step, "measure_space", measures)
-    once, after = ["costs", "search", "finetune"], ["--set", "measuring.threads=2"]
+    once, after = ["costs", "search", *NETWORKS], ["--set", "measuring.threads=2"]
     own = ["--out", copied, "--set", "measuring.table=null", "--set", "search.closed_loop=false"]
     assert run_json(*own)["done"] == once
     assert run_json(*own)["done"] == []
@@ -229,7 +231,7 @@ def test_networks_of_architectures_already_tuned_are_used_again(copied, config):
     before = {path: path.stat().st_mtime_ns for path in (copied / "networks").rglob("weights*")}
     first = json.loads((copied / "networks.json").read_text())
     done = run_json("--out", copied, "--set", "search.limits=[latency=70%, latency=100%]")
-    assert done["done"] == ["search", "finetune"]
+    assert done["done"] == ["search", *NETWORKS]
     assert before == {path: path.stat().st_mtime_ns for path in before}
     now = {item["question"]: item for item in json.loads((copied / "networks.json").read_text())}
     assert now["latency=70%"] == first[1]
@@ -259,7 +261,7 @@ def test_a_table_put_in_by_hand_is_searched_with(copied, config):
     table = json.loads((copied / "contributions.json").read_text())
     table["base"]["value"] -= 1.0
     (copied / "contributions.json").write_text(json.dumps(table))
-    assert run_json("--out", copied)["done"] == ["check", "search", "finetune"]
+    assert run_json("--out", copied)["done"] == ["check", "search", *NETWORKS]
 
 
 def test_a_file_that_is_gone_is_made_again(copied, finished):

@@ -12,6 +12,7 @@ import typer
 from binas.cli import (
     compare_commands,
     costs_commands,
+    demo_commands,
     estimate_commands,
     estimator_commands,
     example_commands,
@@ -35,9 +36,10 @@ app = typer.Typer(
     add_completion=False,
 )
 for commands in (
+    demo_commands,
+    run_commands,
     space_commands,
     example_commands,
-    run_commands,
     train_commands,
     measure_commands,
     costs_commands,

@@ -82,6 +82,8 @@ def run(
         print_json({"run": str(out), "done": done, "networks": found})
         return
     _show_networks(found)
+    _show_rivals(opened)
+    _show_files(opened)
     say(f"{', '.join(done) or 'nothing'} done now; `binas status {out}` shows all steps.")
 
 
@@ -161,6 +163,63 @@ def _show_networks(found: list[dict[str, Any]]) -> None:
     for item in found:
         if item["why"]:
             say(f"{item['question']}: {item['why']}")
+
+
+def _show_rivals(run: Run) -> None:
+    """What the search bought, a row per limit; accuracies on the same test images."""
+    from binas.pipeline.compare_step import read_rivals
+
+    rows = []
+    for item in read_rivals(run):
+        randoms, best = item["random"], item["hand_scaled"]
+        row = [item["question"], f"{item['found']['accuracy']:.2f} %"]
+        row.append(_mean(randoms, "accuracy"))
+        row.append(_points(item["over_random"]) if randoms else "-")
+        row.append(f"{item['beaten']} of {len(randoms)}" if randoms else "-")
+        row.append(f"{best['accuracy']:.2f} %" if best else "-")
+        row.append(_points(item["over_hand_scaled"]) if best else "-")
+        row.append(_mean(randoms, "tuned"))
+        row.append(f"{best['tuned']:.2f} %" if best and "tuned" in best else "-")
+        rows.append(tuple(row))
+    columns = (
+        "limit",
+        "found",
+        "random",
+        "ahead by",
+        "beats",
+        "hand-scaled",
+        "ahead by",
+        "random tuned",
+        "hand tuned",
+    )
+    kept = [k for k in range(len(columns)) if any(row[k] != "-" for row in rows)]
+    if rows:
+        title = "Beside networks of the same cost: one-shot accuracy on the same test images, points ± standard error"
+        table([columns[k] for k in kept], [tuple(row[k] for k in kept) for row in rows], title=title)
+
+
+def _mean(rivals: list[dict[str, Any]], key: str) -> str:
+    """Mean and range of an accuracy over rivals."""
+    values = [rival[key] for rival in rivals if key in rival]
+    if not values:
+        return "-"
+    return f"{sum(values) / len(values):.2f} % ({min(values):.2f} to {max(values):.2f})"
+
+
+def _points(difference: tuple[float, float]) -> str:
+    return f"{difference[0]:+.2f} ± {difference[1]:.2f}"
+
+
+def _show_files(run: Run) -> None:
+    """Where the networks and the page are."""
+    from binas.pipeline.finetune_step import read_networks
+    from binas.pipeline.network_record import EXPORT, network_folder
+    from binas.pipeline.report_step import REPORT
+
+    for question, record in read_networks(run).items():
+        folder = network_folder(run.folder, record.name) / EXPORT
+        say(f"{question}: {', '.join(str(path) for path in sorted(folder.glob('model*.onnx'))) or folder}")
+    say(f"Report: {run.folder / REPORT}")
 
 
 def status(run: RunFolder, as_json: Json = False) -> None:

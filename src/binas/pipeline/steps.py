@@ -35,6 +35,11 @@ def _images(run: Run) -> dict[str, Any]:
     return {"space": run.space.fingerprint, "images": run.images}
 
 
+def _tuning_of_rivals(run: Run) -> dict[str, Any]:
+    """How rivals are fine-tuned, where they are."""
+    return run.config.training.finetune.model_dump(mode="json") if run.config.compare.tune else {}
+
+
 DATA_STEP = Step("data", "read and check the images", record_data, (DATA,), ("data",), facts=_images)
 HEAVIEST = Step(
     "heaviest",
@@ -115,8 +120,9 @@ COMPARE = Step(
     "measure random and hand-scaled networks of the same cost",
     compare_step,
     (RIVALS,),
-    ("compare", "training.finetune"),
-    after=("heaviest", "supernet", "search"),
+    ("compare", "training.finetune.recalibration"),
+    after=("supernet", "search"),
+    facts=_tuning_of_rivals,
 )
 EXPORT = Step(
     "export",

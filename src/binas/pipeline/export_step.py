@@ -50,7 +50,7 @@ def on_device(answer: dict[str, Any], cost: str | None = None) -> dict[str, Any]
     kept = [
         step
         for step in answer["details"].get("on_device", [])
-        if step["kept"] and cost in (None, step["cost"])
+        if step["architecture"] == answer["architecture"] and step["kept"] and cost in (None, step["cost"])
     ]
     return kept[-1] if kept else None
 

@@ -12,6 +12,7 @@ from binas.cli.output import Json, examples, print_json, say, table
 
 if TYPE_CHECKING:
     from binas.insights import Insights, Per, Rule
+    from binas.report.data import ReportData
 
 SHOWN_RULES = 12
 
@@ -99,8 +100,6 @@ def report(
     """Write a page about a folder's tables: the frontier, a slider over the limit, insights, checks."""
     from binas.errors import FileError
     from binas.files import write_text
-    from binas.pipeline.folder import load
-    from binas.report.assemble import gather
     from binas.report.figures import figures
     from binas.report.numbers import report_numbers, summary
     from binas.report.page import page
@@ -108,9 +107,8 @@ def report(
     path = folder / "report.html" if out is None else out
     if path.suffix.lower() not in (".html", ".htm"):
         raise FileError(f"cannot write a page to {path}: name a file that ends in .html.")
-    opened = load(folder)
     command = _command(folder, {"--out": out, "--cost": cost, "--png": png}, limit or [])
-    data = gather(opened.contributions, opened.costs, cost, folder, limit or [], [command])
+    data = _gathered(folder, cost, limit or [], command)
     numbers = report_numbers(data)
     write_text(path, page(numbers))
     drawn = [] if png is None else figures(numbers, png)
@@ -121,6 +119,25 @@ def report(
         say(line)
     for written in (path, *drawn):
         say(f"wrote {written}")
+
+
+def _gathered(folder: Path, cost: str, limits: list[str], command: str) -> ReportData:
+    """All that a run knows where its networks are made, or what a folder of tables holds."""
+    from dataclasses import replace
+
+    from binas.files import exists
+    from binas.pipeline.folder import load
+    from binas.report.assemble import choose, gather
+
+    opened = load(folder)
+    if not exists(folder / "networks.json"):
+        return gather(opened.contributions, opened.costs, cost, folder, limits, [command])
+    from binas.pipeline.report_step import run_report
+    from binas.pipeline.run import open_run
+
+    data = run_report(open_run(folder), cost)
+    more = tuple(choose(opened.contributions, opened.costs, cost, limit) for limit in limits)
+    return replace(data, chosen=(*data.chosen, *more), commands=(*data.commands, command))
 
 
 def _command(folder: Path, options: dict[str, Path | str | None], limits: list[str]) -> str:

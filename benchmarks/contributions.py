@@ -5,7 +5,8 @@
 
 Contributions are measured on validation images, by the paper's protocol (sections 3.2 and 3.3, both readings) and by the
 factorial one with each kind of outcome, several seeds. They are judged on networks and images they have not
-seen: architectures drawn uniformly and evenly over the range of MACs, each extracted and measured on test images.
+seen: architectures drawn uniformly and evenly over the range of MACs, each extracted, with BatchNorm re-estimated as one would
+use it, and measured on test images.
 Kendall's tau-b is shown beside MACs alone and the noise ceiling (what a perfect predictor would reach, from two halves of
 the test images). The supernet is trained once and kept, like everything measured: a killed run goes on.
 
@@ -70,6 +71,7 @@ STRATA: tuple[Strata, ...] = get_args(Strata)
 READINGS: tuple[Reading, ...] = get_args(Reading)
 KINDS: tuple[OutcomeKind, ...] = get_args(OutcomeKind)
 BUDGET = 75_000
+RECALIBRATION = 1024  # training images that re-estimate BatchNorm of a judged network
 USUAL: OutcomeKind = "log-probability"  # the default, which the targets are about
 TARGETS = {"correct": 20.0, "soft": 50.0, "uniform": 0.5, "cost": 0.75}
 
@@ -129,11 +131,12 @@ def some(images: IndexedImages, count: int | None) -> IndexedImages:
 
 def judged(run: Run, supernet: Supernet, size: Size, strata: Strata, folder: Path) -> Samples:
     """Architectures measured on test images, each as a network of its own."""
-    images, path = some(indexed(run.data.test, run.data.name), size.test_images), folder / f"{strata}.json"
+    images = some(indexed(run.data.test, run.data.name), size.test_images)
+    path = folder / f"{strata}-recalibrated.json"
     drawn = architectures_to_measure(run.space, size.judged, strata, 1)
     known = load_samples(path, run.space) if exists(path) else None
     about = {"weights": weights_digest(supernet), "image_set": images.fingerprint}
-    for found in measure_samples(supernet, run.data, images, drawn, 0, known, about, Terminal()):
+    for found in measure_samples(supernet, run.data, images, drawn, RECALIBRATION, known, about, Terminal()):
         found.save(path)
     return found
 

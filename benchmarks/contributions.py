@@ -4,11 +4,11 @@
     python benchmarks/contributions.py --quick    # within 10 minutes: fewer images, repeats and architectures
 
 Contributions are measured on validation images, by the paper's protocol (sections 3.2 and 3.3, both readings) and by the
-factorial one with each kind of outcome, several seeds. They are judged on networks and images they have not
-seen: architectures drawn uniformly and evenly over the range of MACs, each extracted, with BatchNorm re-estimated as one would
-use it, and measured on test images.
-Kendall's tau-b is shown beside MACs alone and the noise ceiling (what a perfect predictor would reach, from two halves of
-the test images). The supernet is trained once and kept, like everything measured: a killed run goes on.
+factorial one with each kind of outcome, several seeds. They are judged on networks and images they have not seen:
+architectures drawn uniformly and evenly over the range of MACs, each extracted, with BatchNorm re-estimated as one would
+use it, and measured on test images. Kendall's tau-b is shown beside MACs alone and the noise ceiling (what a perfect
+predictor would reach, from two halves of the test images). The supernet is trained once and kept, like everything
+measured: a killed run goes on.
 
 "Times fewer" is the number of evaluations at which the mean curve of the paper's protocol, as printed, has its best
 Kendall, divided by the number at which the mean curve of the factorial protocol first reaches the same (interpolated on a

@@ -3,8 +3,10 @@
 import json
 
 import pytest
+import torch
 from small_networks import make, stage
 
+import binas
 from binas.cli.progress import Terminal, duration
 from binas.pipeline.engine import advance
 from binas.pipeline.run import open_run
@@ -223,3 +225,23 @@ def test_status_says_why_what_is_left_and_how_long(config, tmp_path, monkeypatch
     said = call("status", folder)[1]
     assert "whose time is unknown" in said
     assert f"binas run --out {folder}" in said
+
+
+def test_the_run_leaves_networks_that_others_can_load_and_a_page(finished):
+    """What a user goes home with: files that give the same answers, and a report that names the networks."""
+    index = json.loads((finished / "networks.json").read_text())
+    exported = finished / "networks" / index[0]["network"] / "export"
+    network = binas.load_model(exported)
+    images = torch.zeros(3, 1, 28, 28)
+    with torch.inference_mode():
+        assert network(images).shape == (3, 10)
+    assert (exported / "model.onnx").exists()
+    card = (exported / "README.md").read_text()
+    assert "latency <= 5e+04 ms" in card
+    page = (finished / "report.html").read_text()
+    assert json.loads((finished / "results" / "latency-50s.json").read_text())["architecture"] in page
+    rivals = json.loads((finished / "rivals.json").read_text())
+    assert {item["question"] for item in rivals} == {item["question"] for item in index}
+    code, said = call("report", finished, "--out", finished.parent / "again.html", "--json")
+    assert code == 0, said
+    assert len(json.loads(said)["chosen"]) == len(index)

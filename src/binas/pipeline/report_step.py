@@ -44,7 +44,7 @@ def run_report(run: Run, cost: str | None = None) -> ReportData:
     command = f"binas run --out {run.folder}"
     return replace(
         gather(contributions, costs, cost, run.folder, commands=[command, f"binas status {run.folder}"]),
-        title=f"{run.folder.name}: {run.space.name}",
+        title=run.folder.name,
         chosen=tuple(_chosen(run, cost)),
         references=tuple(_references(run, cost)),
         times=tuple(_times(run)),
@@ -88,8 +88,6 @@ def _references(run: Run, cost: str) -> Iterator[Reference]:
         if item["hand_scaled"]:
             best = item["hand_scaled"]
             yield Reference(best["architecture"], "hand-scaled, one-shot", best["accuracy"], best["cost"])
-        found = item["found"]
-        yield Reference(found["architecture"], "found, one-shot", found["accuracy"], found["cost"])
 
 
 def _times(run: Run) -> Iterator[StepTime]:

@@ -73,4 +73,4 @@ def _metrics(folder: Path) -> tuple[Mapping[str, Any], ...]:
         return ()
     from binas.training.reporting import read_metrics  # loads torch, so only where there is something to read
 
-    return tuple(read_metrics(folder))
+    return tuple(row for row in read_metrics(folder) if "loss" in row)  # of training, not of measuring

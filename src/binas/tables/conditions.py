@@ -29,6 +29,8 @@ def describe(provenance: Provenance) -> str:
 def _word(key: str, value: Condition) -> str:
     if key == "threads":
         return f"{value} thread" if value == 1 else f"{value} threads"
+    if key == "onednn":
+        return "with oneDNN" if value else "without oneDNN"
     return f"batch {value}" if key == "batch" else str(value)
 
 

@@ -165,4 +165,4 @@ def test_another_supernet_is_not_mixed_with_what_was_recorded(run):
 def test_an_untrained_run_is_pointed_to_training(tmp_path):
     code, text = call("estimate", tmp_path)
     assert code == 2
-    assert "binas train" in text
+    assert "binas run --out" in text

@@ -103,10 +103,10 @@ def run_json(*arguments: object) -> dict[str, Any]:
 
 def final(folder: Path) -> dict[str, Any]:
     """Tables, answers and weights of a run, without times and dates."""
-    names = ["costs", "contributions", "samples", "estimator", "networks", "rivals"]
+    names = ["costs", "contributions", "samples", "estimator", "networks"]
     found = {name: _timeless(json.loads((folder / f"{name}.json").read_text())) for name in names}
-    for path in sorted((folder / "results").iterdir()):
-        found[path.name] = _timeless(json.loads(path.read_text()))
+    for path in sorted([*(folder / "results").iterdir(), *(folder / "rivals").iterdir()]):
+        found[f"{path.parent.name}/{path.name}"] = _timeless(json.loads(path.read_text()))
     found["frontier"] = (folder / "frontier.csv").read_text()
     found["metrics"] = sorted((folder / "metrics.jsonl").read_text().splitlines())
     weights = [*folder.glob("*/weights-*"), *folder.glob("networks/*/finetune/weights-*")]

@@ -100,7 +100,7 @@ def test_one_format_into_another_folder(run, tmp_path):
         (["finetune", "--arch", "heaviest", "--name", "best"], "holds the network"),
         (["finetune", "--arch", "lightest", "--name", "../x"], "no name of a network"),
         (["finetune", "--arch", "lightest", "--set", "training.seed=4"], "training.finetune."),
-        (["export"], "either --arch or --network"),
+        (["export"], "needs search and finetune first"),
         (["export", "--arch", "lightest", "--network", "best"], "either --arch or --network"),
         (["export", "--arch", "heaviest"], "is not fine-tuned"),
         (["export", "--network", "worst"], "no finished network"),

@@ -74,3 +74,9 @@ def test_all_are_measured_in_the_same_way():
     assert told["images"] == len(data.test)
     assert told["over_hand_scaled"] == compared.over_hand_scaled
     assert 0 <= compared.beaten <= len(compared.random)
+
+
+def test_limits_that_leave_no_rival_end_the_drawing():
+    """Few parameters and many MACs: nothing fits, and that is found out."""
+    asked = problem(DEMO, "macs=6M", "params=15k")
+    assert random_rivals(asked, asked.limits[0], 3) == []

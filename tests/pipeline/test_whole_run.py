@@ -298,8 +298,40 @@ def test_images_that_change_under_a_run_are_noticed(config, tmp_path):
     np.savez(tmp_path / "own" / "bars.npz", **bars(160, seed=1))
     code, said = call("run", "--out", tmp_path / "run", "--quiet")
     assert (code, "no longer those this run was made with" in said) == (2, True)
-    redone = [step for step in STEPS if step != "costs"]  # done before the images were looked at
-    assert run_json("--out", tmp_path / "run", "--redo")["done"] == redone
+    assert run_json("--out", tmp_path / "run", "--redo")["done"] == STEPS
+
+
+def test_every_step_is_a_command_of_its_own(config, finished, tmp_path):
+    """``binas train|measure|estimate|sample|search|finetune|export RUN`` leave what ``binas run`` leaves."""
+    assert call("train", "--config", config, "--out", tmp_path / "run", "--quiet")[0] == 0
+    for command in ("measure", "estimate", "sample", "search", "finetune", "export"):
+        code, said = call(command, tmp_path / "run")
+        assert code == 0, said
+    assert run_json("--out", tmp_path / "run")["done"] == ["check", "compare", "report"]
+    assert final(tmp_path / "run") == final(finished)
+    code, said = call("search", tmp_path / "run")
+    assert (code, "nothing was changed" in said) == (0, True)
+
+
+def test_a_network_tuned_by_hand_with_other_settings_is_not_taken_for_the_runs_own(copied, finished):
+    first = json.loads((copied / "networks.json").read_text())[0]["network"]
+    record = json.loads((copied / "networks" / first / "network.json").read_text())
+    shutil.rmtree(copied / "networks" / first)
+    (copied / "steps" / "finetune.json").unlink()  # as before the step was done
+    changed = ["--set", "training.finetune.learning_rate=0.03"]
+    assert call("finetune", copied, "--arch", record["architecture"], *changed, "--quiet")[0] == 0
+    assert "finetune" in run_json("--out", copied)["done"]
+    again = json.loads((copied / "networks" / first / "network.json").read_text())
+    assert again["weights"] == record["weights"]
+    assert final(copied) == final(finished)
+
+
+def test_a_comparison_that_was_made_is_not_made_again(copied):
+    kept = copied / "rivals" / "latency-30pct.json"
+    before = kept.stat().st_mtime_ns
+    run_json("--out", copied, "--set", "search.limits=[latency=30%, latency=60%]")
+    assert kept.stat().st_mtime_ns == before
+    assert (copied / "rivals" / "latency-60pct.json").exists()
 
 
 def test_training_first_and_the_rest_later(config, finished, tmp_path):

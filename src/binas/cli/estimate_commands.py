@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from binas.cli.output import Json, examples, print_json, say, table
+from binas.cli.run_commands import do_step
 
 if TYPE_CHECKING:
     from binas.accuracy import Evaluator
@@ -80,6 +81,7 @@ def register(app: typer.Typer) -> None:
 
 
 def estimate(
+    context: typer.Context,
     run: RunFolder,
     protocol: Annotated[
         Protocol, typer.Option("--protocol", help="Ours, or the paper's.")
@@ -118,11 +120,18 @@ def estimate(
 ) -> None:
     """Measure what each depth and config contributes to accuracy, on validation images.
 
-    Interrupt it at any time: the same command goes on, and the answer so far is in the file.
+    Without options it is the run's step: as its configuration says, on one half of the images, so that the check has the
+    other. Interrupt it at any time: the same command goes on, and the answer so far is in the file.
     """
+    if do_step(context, run, "contributions", as_json):
+        return
     from binas.accuracy import Journal, SupernetEvaluator, Terminal, Watcher, factorial, paper
+    from binas.files import exists
+    from binas.pipeline.engine import keep_old
     from binas.pipeline.estimator_steps import validation_images
+    from binas.pipeline.lock import locked
     from binas.pipeline.run import open_run
+    from binas.pipeline.step import read_record
     from binas.training.checkpoint import weights_digest
 
     _check_used(protocol, outcome=outcome, stability=stability, repeats=repeats, reading=reading)
@@ -151,8 +160,13 @@ def estimate(
         kind = outcome or Outcome.log_probability
         answers = factorial(evaluator, journal, amount, kind.value, stability, seed, watcher)
     target = out or run / "contributions.json"
-    for answer in answers:
-        answer.save(target)
+    with locked(run):
+        if out is None and exists(target) and read_record(run, "contributions") is not None:
+            say(
+                f"contributions.json of the run's own step moved to {keep_old(run, 'contributions', [target.name])}."
+            )
+        for answer in answers:
+            answer.save(target)
     _show(answer, target, as_json)
 
 
@@ -213,6 +227,7 @@ def _extremes(answer: Contributions) -> Iterator[tuple[str, ...]]:
 
 
 def sample(
+    context: typer.Context,
     run: RunFolder,
     count: Annotated[int, typer.Option("--count", min=1, help="Architectures to measure.")] = 500,
     strata: Annotated[
@@ -232,8 +247,11 @@ def sample(
 ) -> None:
     """Measure random architectures on validation images: what estimates are judged by and predictors learn from.
 
-    Interrupt it at any time: the same command goes on. A larger --count later adds to what is there.
+    Without options it is the run's step: as its configuration says, on the half of the images that contributions were not
+    measured on. Interrupt it at any time: the same command goes on. A larger --count later adds to what is there.
     """
+    if do_step(context, run, "samples", as_json):
+        return
     from binas.accuracy import Terminal, Watcher, architectures_to_measure, measure_samples
     from binas.files import exists
     from binas.pipeline.estimator_steps import validation_images

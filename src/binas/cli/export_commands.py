@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from binas.cli.output import Json, examples, print_json, say, table
-from binas.cli.run_commands import Changes
+from binas.cli.run_commands import Changes, do_step
 from binas.errors import BinasError
 
 if TYPE_CHECKING:
@@ -41,8 +41,9 @@ def register(app: typer.Typer) -> None:
 
 
 def finetune(
+    context: typer.Context,
     run: RunFolder,
-    arch: Annotated[str, typer.Option("--arch", help=ARCH_HELP)],
+    arch: Annotated[str | None, typer.Option("--arch", help=ARCH_HELP)] = None,
     name: Annotated[
         str | None, typer.Option("--name", help="Of its folder in RUN/networks; default: a short hash.")
     ] = None,
@@ -53,13 +54,22 @@ def finetune(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Fine-tune one architecture of a run. Interrupt it at any time; the same command goes on."""
+    """Fine-tune one architecture of a run, or without --arch all that its search found.
+
+    Interrupt it at any time; the same command goes on.
+    """
     from binas.pipeline.network_record import network_folder, network_name
     from binas.pipeline.networks import read_choice, run_to_tune, tune
     from binas.supernet.memory import keep_memory
     from binas.training.reporting import RunReporter
 
     keep_memory()
+    if arch is None:
+        if do_step(context, run, "finetune", as_json):
+            return
+        raise BinasError(
+            "say which network with --arch; without any option all that the run's search found are tuned."
+        )
     extra = ["training.finetune.from_scratch=true"] if from_scratch else []
     opened = run_to_tune(run, [*(changes or ()), *extra])
     architecture = read_choice(opened.space, arch)
@@ -98,6 +108,7 @@ def _show_tuned(found: TunedNetwork) -> None:
 
 
 def export(
+    context: typer.Context,
     run: RunFolder,
     arch: Annotated[str | None, typer.Option("--arch", help=ARCH_HELP)] = None,
     network: Annotated[
@@ -120,12 +131,17 @@ def export(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a fine-tuned network as ONNX, torch.export and safetensors files, with a model card."""
+    """Write a fine-tuned network as ONNX, torch.export and safetensors files, with a model card.
+
+    Without options all networks that the run's search found, as its configuration says.
+    """
     from binas.pipeline.networks import export_tuned, find_tuned, open_tuned, read_choice
     from binas.pipeline.run import open_run
     from binas.supernet.memory import keep_memory
 
     keep_memory()
+    if do_step(context, run, "export", as_json):
+        return
     if (arch is None) == (network is None):
         raise BinasError("say which network: either --arch or --network.")
     chosen = _formats(formats)

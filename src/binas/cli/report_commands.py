@@ -12,12 +12,16 @@ from binas.cli.output import Json, examples, print_json, say, table
 
 if TYPE_CHECKING:
     from binas.insights import Insights, Per, Rule
+    from binas.pipeline.folder import Folder
     from binas.report.data import ReportData
 
 SHOWN_RULES = 12
 
 Dir = Annotated[Path, typer.Argument(help="Folder with space.yaml, contributions and costs.", metavar="DIR")]
-CostName = Annotated[str, typer.Option(help="The cost that gains are held against.")]
+CostName = Annotated[
+    str | None,
+    typer.Option(help="The cost that gains are held against; default: a run's first limit, else latency."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -35,13 +39,13 @@ def register(app: typer.Typer) -> None:
     )(report)
 
 
-def insights(folder: Dir, cost: CostName = "latency", as_json: Json = False) -> None:
+def insights(folder: Dir, cost: CostName = None, as_json: Json = False) -> None:
     """Show what depth and options bring, what they cost, and what can be said about it."""
     from binas.insights import find_insights
     from binas.pipeline.folder import load
 
     opened = load(folder)
-    found = find_insights(opened.contributions, opened.costs[cost])
+    found = find_insights(opened.contributions, opened.costs[cost or _usual_cost(opened)])
     if as_json:
         print_json(found.to_json())
         return
@@ -87,7 +91,7 @@ def _row(rule: Rule, per: Per) -> tuple[str, ...]:
 def report(
     folder: Dir,
     out: Annotated[Path | None, typer.Option(help="File to write; default DIR/report.html.")] = None,
-    cost: CostName = "latency",
+    cost: CostName = None,
     limit: Annotated[
         list[str] | None,
         typer.Option("--limit", "-l", help="Also show the best network under COST=QUANTITY. Repeatable."),
@@ -121,7 +125,19 @@ def report(
         say(f"wrote {written}")
 
 
-def _gathered(folder: Path, cost: str, limits: list[str], command: str) -> ReportData:
+def _usual_cost(opened: Folder) -> str:
+    """The cost of a run's first limit; of other folders latency, or the first there is."""
+    from binas.files import exists
+    from binas.pipeline.config import FILE, load_config
+    from binas.pipeline.limits import resolve
+
+    if exists(opened.path / FILE):
+        questions = load_config(opened.path / FILE).search.limits
+        return resolve(questions[0], opened.space, opened.costs.costs)[0].cost
+    return "latency" if "latency" in opened.costs.costs else next(iter(opened.costs.costs))
+
+
+def _gathered(folder: Path, cost: str | None, limits: list[str], command: str) -> ReportData:
     """All that a run knows where its networks are made, or what a folder of tables holds."""
     from dataclasses import replace
 
@@ -130,6 +146,7 @@ def _gathered(folder: Path, cost: str, limits: list[str], command: str) -> Repor
     from binas.report.assemble import choose, gather
 
     opened = load(folder)
+    cost = cost or _usual_cost(opened)
     if not exists(folder / "networks.json"):
         return gather(opened.contributions, opened.costs, cost, folder, limits, [command])
     from binas.pipeline.report_step import run_report

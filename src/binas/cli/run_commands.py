@@ -51,7 +51,10 @@ def run(
     out: Annotated[Path, typer.Option("--out", help="Folder of the run; a run that is there is continued.")],
     config: Annotated[
         Path | None,
-        typer.Argument(help="YAML file; default: the run's own, or the demo.", metavar="CONFIG"),
+        typer.Argument(
+            help="YAML file; default: the run's own, or all defaults on the embedded images.",
+            metavar="CONFIG",
+        ),
     ] = None,
     changes: Changes = None,
     redo: Redo = False,
@@ -65,7 +68,8 @@ def run(
     from binas.errors import ConfigError
     from binas.pipeline.costs_step import check_device
     from binas.pipeline.engine import advance, judge
-    from binas.pipeline.steps import COST, STEPS
+    from binas.pipeline.estimator_steps import check_images
+    from binas.pipeline.steps import CONTRIBUTION, COST, STEPS
 
     if os.environ.get("WORLD_SIZE", "1") != "1":
         raise ConfigError(
@@ -76,6 +80,8 @@ def run(
     opened = prepared(out, config, changes or [], redo, teller)
     if judge(opened, COST).word != "done":
         check_device(opened)  # now, not after hours of training
+    if judge(opened, CONTRIBUTION).word == "to do":
+        check_images(opened)
     done = advance(opened, STEPS, teller)
     found = _networks(opened)
     if as_json:
@@ -85,6 +91,43 @@ def run(
     _show_rivals(opened)
     _show_files(opened)
     say(f"{', '.join(done) or 'nothing'} done now; `binas status {out}` shows all steps.")
+
+
+def do_step(context: typer.Context, folder: Path, name: str, as_json: bool) -> bool:
+    """Do one step of a run as its configuration says, where a command was given nothing but the folder of a run.
+
+    Says whether it did: a folder of tables, or a command with options, is not its business.
+    """
+    from binas.files import exists
+    from binas.pipeline.config import FILE
+
+    given = {
+        key
+        for key in context.params
+        if getattr(context.get_parameter_source(key), "name", "") not in ("DEFAULT", "DEFAULT_MAP")
+    }
+    if given - {"run", "folder", "as_json", "quiet"} or not exists(folder / FILE):
+        return False
+    from binas.pipeline.engine import advance
+    from binas.pipeline.run import open_run
+    from binas.pipeline.steps import STEPS
+
+    step = next(step for step in STEPS if step.name == name)
+    quiet = as_json or bool(context.params.get("quiet"))
+    done = advance(open_run(folder), (step,), Teller() if quiet else Terminal())
+    if as_json:
+        print_json({"run": str(folder), "step": name, "done": bool(done), "files": _files_of(folder, name)})
+    else:
+        word = "done now" if done else "was done already with these inputs; nothing was changed"
+        say(f"{name} {word}: {', '.join(_files_of(folder, name))}")
+    return True
+
+
+def _files_of(folder: Path, name: str) -> list[str]:
+    from binas.pipeline.step import read_record
+
+    record = read_record(folder, name)
+    return [] if record is None else [str(folder / file) for file in record.files]
 
 
 def prepared(out: Path, config: Path | None, changes: list[str], redo: bool, teller: Teller) -> Run:
@@ -120,7 +163,11 @@ def _networks(run: Run) -> list[dict[str, Any]]:
 
     tuned = {question: network.model_dump(mode="json") for question, network in read_networks(run).items()}
     return [
-        {**item, "network": tuned.get(item["question"]), "on_device": on_device(item)}
+        {
+            **item,
+            "network": tuned.get(item["question"]),
+            "on_device": on_device(item, item["limits"][0]["cost"]),
+        }
         for item in read_results(run)
     ]
 
@@ -194,7 +241,7 @@ def _show_rivals(run: Run) -> None:
     )
     kept = [k for k in range(len(columns)) if any(row[k] != "-" for row in rows)]
     if rows:
-        title = "Beside networks of the same cost: one-shot accuracy on the same test images, points ± standard error"
+        title = "Beside networks under the same limit: one-shot accuracy on the same test images, points ± standard error"
         table([columns[k] for k in kept], [tuple(row[k] for k in kept) for row in rows], title=title)
 
 

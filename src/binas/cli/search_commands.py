@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from binas.cli.output import Json, examples, print_json, say, table
+from binas.cli.run_commands import do_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,6 +65,7 @@ def register(app: typer.Typer) -> None:
 
 
 def search(
+    context: typer.Context,
     folder: Dir,
     limit: Limits = None,
     solver: Annotated[str, typer.Option(help="A solver; `binas solvers` lists them.")] = "auto",
@@ -85,7 +87,12 @@ def search(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Find the most accurate architecture within the limits, with a proof."""
+    """Find the most accurate architecture within the limits, with a proof.
+
+    Given nothing but the folder of a run, it is the run's step: all limits of its configuration.
+    """
+    if do_step(context, folder, "search", as_json):
+        return
     from binas.pipeline.folder import load
     from binas.search import solve
     from binas.search.price import prices

@@ -118,17 +118,12 @@ def keep_limits(
         raise ProblemError(f"at least one network must be built, not {most}.")
     asked = _upper_limits(problem, list(measured))
     limits, steps = dict(asked), list[Step]()
-
-    def attempt() -> tuple[SearchResult, list[Step]]:
-        found = search(_tightened(problem, limits))
-        made = (
-            [] if found.evaluation is None else _measured(problem, found.evaluation, asked, limits, measure)
-        )
-        steps.extend(made)
-        return found, made
-
     for number in range(1, most + 1):
-        result, new = attempt()
+        result = search(_tightened(problem, limits))
+        new = (
+            [] if result.evaluation is None else _measured(problem, result.evaluation, asked, limits, measure)
+        )
+        steps += new
         broken = [step for step in new if not step.kept]
         if not broken or number == most:
             break
@@ -136,9 +131,11 @@ def keep_limits(
     wider = {step.cost: _wider_limit(step, steps) for step in new if _has_room(step)}
     if wider and not broken and number < most:
         limits |= wider
-        other, made = attempt()
-        if made and all(step.kept for step in made) and _better(other, result):
-            result = other
+        other = search(_tightened(problem, limits))
+        if other.evaluation is not None and _better(other, result):
+            made = _measured(problem, other.evaluation, asked, limits, measure)
+            steps += made
+            result = other if all(step.kept for step in made) else result
     return _finished(result, steps)
 
 

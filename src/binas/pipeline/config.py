@@ -25,6 +25,7 @@ from binas.space.files import builtin_names
 from binas.training.config import TrainingConfig
 
 FILE = "config.yaml"
+PATHS = ("space", "data.path", "measuring.table")
 
 
 class RunConfig(BaseModel):
@@ -95,7 +96,10 @@ def _apply(data: dict[str, Any], change: str) -> None:
         if not isinstance(inner, dict):
             raise ConfigError(f"--set {change!r}: {part!r} is a single value, it has no keys.")
         data = inner
-    data[parts[-1]] = parse_yaml(text, f"--set {name.strip()}").data
+    value = parse_yaml(text, f"--set {name.strip()}").data
+    if name.strip() in PATHS and isinstance(value, str) and exists(Path(value)):
+        value = str(Path(value).absolute())  # typed here, so meant from here
+    data[parts[-1]] = value
 
 
 def _described(item: ErrorDetails, document: YamlDocument) -> str:

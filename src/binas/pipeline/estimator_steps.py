@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from binas.accuracy.factorial import factorial
 from binas.accuracy.journal import Journal
+from binas.accuracy.normal import GROUPS
 from binas.accuracy.outcomes import Evaluator
 from binas.accuracy.paper import paper
 from binas.accuracy.sampling import architectures_to_measure, image_halves, measure_samples
 from binas.accuracy.supernet_evaluator import SupernetEvaluator, indexed
 from binas.data.images import IndexedImages
 from binas.data.splitting import stratified_sample
-from binas.errors import EstimatorError
+from binas.errors import ConfigError, EstimatorError
 from binas.estimators.bilinear import BilinearEstimator
 from binas.estimators.judging import report
 from binas.estimators.links import LinkName
@@ -53,6 +54,16 @@ def validation_images(run: Run, half: int | None = None, count: int | None = Non
     if half is not None:
         images = images.take(image_halves(len(images))[half - 1])
     return images if count is None else images.take(stratified_sample(images.labels, count, 0))
+
+
+def check_images(run: Run) -> None:
+    """Refuse too few validation images before anything is trained."""
+    images = run.data.validation
+    if images.indexed and len(images) // 2 < GROUPS:
+        raise ConfigError(
+            f"{run.data.name} has {len(images)} validation images; a run needs at least {2 * GROUPS}, one half to measure "
+            "contributions, the other to check them. Give more images or a larger data.validation_share."
+        )
 
 
 def contributions_step(run: Run, teller: Teller) -> None:

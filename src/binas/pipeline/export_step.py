@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from binas.export import LatencyFact
@@ -11,6 +12,7 @@ from binas.pipeline.networks import export_tuned, open_tuned
 from binas.pipeline.search_step import open_problem, read_results
 from binas.pipeline.teller import Teller
 from binas.search.problem import SearchProblem
+from binas.tables.units import format_quantity, parse_unit
 
 if TYPE_CHECKING:
     from binas.pipeline.run import Run
@@ -32,15 +34,22 @@ def export_step(run: Run, teller: Teller) -> None:
             int8=run.config.export.int8,
             limits=[limits_text(answers[question]) for question in asked],
             latency=_latency(answers[asked[0]], problem),
-            command=f"binas run --out {run.folder.name}",
+            command=run_command(run),
         )
         teller.say(f"networks/{name}/export: {', '.join(path.name for path in made.files)}")
 
 
+def run_command(run: Run) -> str:
+    """The command that makes a run again from its own configuration."""
+    folder = run.folder.absolute()
+    return shlex.join(["binas", "run", f"{folder.name}/config.yaml", "--out", f"{folder.name}-again"])
+
+
 def limits_text(answer: dict[str, Any]) -> str:
-    """The limits of an answer in absolute units: ``latency <= 0.2 ms and params <= 300 k``."""
+    """The limits of an answer in absolute units: ``latency <= 0.2 ms and macs <= 3 MMACs``."""
     return " and ".join(
-        f"{limit['cost']} {'>=' if limit['lower'] else '<='} {limit['value']:.4g} {limit['unit']}"
+        f"{limit['cost']} {'>=' if limit['lower'] else '<='} "
+        f"{format_quantity(limit['value'], parse_unit(limit['unit']))}"
         for limit in answer["limits"]
     )
 

@@ -67,11 +67,11 @@ def _tuned(tuning: Tuning, architecture: Architecture, teller: Teller) -> Networ
     """One network; what is there of other settings or weights is set aside first."""
     run, folder = tuning.run, _folder(tuning.run, architecture)
     identity = _identity(run)
-    if exists(folder / INPUTS) and read_json(folder / INPUTS) != identity:
+    if exists(folder) and not (exists(folder / INPUTS) and read_json(folder / INPUTS) == identity):
         name = folder.relative_to(run.folder).as_posix()
         place = keep_old(run.folder, "finetune", [name])
         teller.say(f"{name} of before moved to {place.relative_to(run.folder)}")
-    elif exists(folder / INPUTS) and exists(folder / RECORD):
+    elif exists(folder / RECORD):
         return read_record(folder / RECORD)
     write_text(folder / INPUTS, dump_json(identity))
     found = tuning.tune(architecture, reporter=TrainingProgress(folder, teller))

@@ -218,7 +218,8 @@ def export_tuned(
     the command is that of fine-tuning and exporting this one network.
     """
     folder = folder or tuned.folder / EXPORT
-    old = read_model_file(folder / JSON) if exists(folder / JSON) else None
+    known = next((path for path in (folder / JSON, tuned.folder / EXPORT / JSON) if exists(path)), None)
+    old = None if known is None else read_model_file(known)
     facts = _facts(run, tuned, old, limits, latency, command)
     quantisation = Quantisation(run.data) if int8 else None
     return export_network(tuned.network, facts, folder, formats, graph_input, quantisation)

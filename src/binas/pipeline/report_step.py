@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from binas.files import exists
-from binas.pipeline.compare_step import RIVALS, read_rivals
+from binas.pipeline.compare_step import read_rivals
 from binas.pipeline.costs_step import COSTS
 from binas.pipeline.estimator_steps import CONTRIBUTIONS
-from binas.pipeline.export_step import limits_text, on_device
+from binas.pipeline.export_step import limits_text, on_device, run_command
 from binas.pipeline.finetune_step import read_networks
 from binas.pipeline.limits import resolve
 from binas.pipeline.network_record import EXPORT, NetworkRecord, network_folder
@@ -41,9 +41,8 @@ def run_report(run: Run, cost: str | None = None) -> ReportData:
     contributions = load_contributions(run.folder / CONTRIBUTIONS, run.space)
     costs = load_costs(run.folder / COSTS, run.space)
     cost = cost or resolve(run.config.search.limits[0], run.space, costs.costs)[0].cost
-    command = f"binas run --out {run.folder}"
     return replace(
-        gather(contributions, costs, cost, run.folder, commands=[command, f"binas status {run.folder}"]),
+        gather(contributions, costs, cost, run.folder, commands=[run_command(run)]),
         title=run.folder.name,
         chosen=tuple(_chosen(run, cost)),
         references=tuple(_references(run, cost)),
@@ -78,8 +77,6 @@ def _chosen_network(run: Run, answer: dict[str, Any], record: NetworkRecord, cos
 
 def _references(run: Run, cost: str) -> Iterator[Reference]:
     """Rivals with their one-shot accuracy, where they were measured."""
-    if not exists(run.folder / RIVALS):
-        return
     for item in read_rivals(run):
         if item["cost"] != cost:
             continue

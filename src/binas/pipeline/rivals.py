@@ -28,6 +28,7 @@ from binas.space.space import SearchSpace
 from binas.supernet.network import Supernet
 
 NEAR = 0.05  # random rivals cost at most this share less than the limit
+TRIES = 200  # drawn for each rival wanted, at most
 CANDIDATES = 3  # hand-scaled networks tried, the most expensive ones that keep the limits
 Correct = NDArray[np.bool_]
 
@@ -134,7 +135,8 @@ def random_rivals(problem: SearchProblem, limit: Limit, count: int, seed: int = 
     cost = problem.costs[limit.cost]
     most = limit.value - cost.fixed
     drawn = architectures_between(problem.space, cost.values, most - NEAR * limit.value, most, seed)
-    return list(islice((item for item in drawn if evaluate(problem, item).feasible), count))
+    tried = islice(drawn, TRIES * count)  # other limits may leave none
+    return list(islice((item for item in tried if evaluate(problem, item).feasible), count))
 
 
 def hand_scaled_rivals(problem: SearchProblem, limit: Limit) -> list[Architecture]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from binas.pipeline.run import Run
 
 RESULTS, FRONTIER = "results", "frontier.csv"
+KEYS = {"question", "architecture", "accuracy", "accuracy_stderr", "why", "limits", "costs", "details"}
 
 
 def search_step(run: Run, teller: Teller) -> None:
@@ -63,7 +64,7 @@ def read_results(run: Run) -> list[dict[str, Any]]:
     found = []
     for path in (result_file(run, question) for question in run.config.search.limits):
         data = read_json(path)
-        if not isinstance(data, dict) or not {"question", "architecture", "why"} <= set(data):
+        if not isinstance(data, dict) or not set(data) >= KEYS:
             raise FileError(
                 f"{path} is not the result of a search. Delete it; the search is then done again."
             )
@@ -101,7 +102,7 @@ def _on_device(run: Run, problem: SearchProblem) -> bool:
     wanted = run.config.search.closed_loop
     known = measurable(problem.costs)
     limited = any(limit.cost in known and not limit.lower for limit in problem.limits)
-    return (run.config.measuring.measures and limited) if wanted is None else wanted
+    return limited and (run.config.measuring.measures if wanted is None else wanted)
 
 
 def _device(run: Run, problem: SearchProblem, teller: Teller) -> MeasureCost:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -66,8 +67,15 @@ class Starter:
         )
 
 
+def _plain(text: str) -> str:
+    """A name that a space may have."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-.") or "mine"
+
+
 def write_starter(out: Path, data: Path | None = None) -> Starter:
     """Write a commented configuration, and beside it the space for the images where a folder is given."""
+    if not out.name or out.is_dir():
+        raise FileError(f"{out} is a folder; name a file as --out, such as config.yaml.")
     space_file = out.with_name(f"{out.stem}-space.yaml")
     for path in (out, space_file) if data is not None else (out,):
         if exists(path):
@@ -78,7 +86,9 @@ def write_starter(out: Path, data: Path | None = None) -> Starter:
     seen = look(data)
     name, size = chosen_space(seen.side)
     channels = 1 if seen.grey else 3
-    space = replace(load_space(name), name=out.stem, channels=channels, resolution=size, classes=seen.classes)
+    space = replace(
+        load_space(name), name=_plain(out.stem), channels=channels, resolution=size, classes=seen.classes
+    )
     source = {"kind": "folder", "path": str(data.absolute()), "size": size, "channels": channels}
     chosen: dict[str, Any] = {"space": space_file.name, "data": source, **OFTEN_CHANGED}
     if seen.images < 4 * BATCH:  # about half of them may be left to train with

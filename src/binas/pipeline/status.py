@@ -68,8 +68,13 @@ def _by_rate(step: str, events: list[dict[str, Any]]) -> float | None:
     """From the last line about how far the step is: seconds per share since it was started, times the share left."""
     for event in reversed(events):
         if event.get("step") == step and event.get("event") == "progress":
-            share = event["done"] - event["since"]
-            return event["seconds"] / share * (1 - event["done"]) if share > 0 else None
+            done, since, seconds = (event.get(key) for key in ("done", "since", "seconds"))
+            if not all(isinstance(value, int | float) for value in (done, since, seconds)):
+                continue
+            share = float(done) - float(since)
+            return float(seconds) / share * (1 - float(done)) if share > 0 else None
+        if event.get("step") == step and event.get("event") in ("finished", "set aside"):
+            return None
     return None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from binas.export.model_file import JSON as MODEL
 from binas.pipeline.compare_step import RIVALS, compare_step
 from binas.pipeline.costs_step import COSTS, JOURNAL, VERIFICATION, cost_facts, costs_step
 from binas.pipeline.data_step import FILE as DATA
@@ -45,7 +44,7 @@ HEAVIEST = Step(
     "heaviest",
     "train the heaviest network",
     heaviest_step,
-    ("heaviest/weights.json",),
+    ("heaviest/weights.json", "heaviest/weights-*"),
     ("training.seed", "training.mixed_precision", "training.heaviest"),
     facts=_images,
     expensive=True,
@@ -55,7 +54,7 @@ SUPERNET = Step(
     "supernet",
     "train the supernet",
     supernet_step,
-    ("supernet/weights.json",),
+    ("supernet/weights.json", "supernet/weights-*"),
     ("training.seed", "training.mixed_precision", "training.supernet"),
     after=("heaviest",),
     expensive=True,
@@ -119,16 +118,17 @@ COMPARE = Step(
     "compare",
     "measure random and hand-scaled networks of the same cost",
     compare_step,
-    (RIVALS,),
+    (f"{RIVALS}/*.json",),
     ("compare", "training.finetune.recalibration"),
     after=("supernet", "search"),
     facts=_tuning_of_rivals,
+    sorts=True,
 )
 EXPORT = Step(
     "export",
     "write the networks as files for others",
     export_step,
-    (f"{NETWORKS}/*/{EXPORTED}/{MODEL}",),
+    (f"{NETWORKS}/*/{EXPORTED}/model.*",),
     ("export",),
     after=("search", "finetune"),
     sorts=True,

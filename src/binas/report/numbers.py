@@ -129,10 +129,12 @@ def _asked(data: ReportData, item: Chosen) -> float:
 
 def _chosen(data: ReportData, item: Chosen) -> dict[str, Any]:
     measured = item.measured_cost
-    most = SAME_COST * (item.cost if measured is None else measured.value)
+    most, least = SAME_COST * item.cost, item.cost / SAME_COST - 0.1 * item.cost
     best: dict[str, Reference] = {}
     for other in data.references:
-        if other.cost <= most and other.accuracy > getattr(best.get(other.group), "accuracy", -math.inf):
+        if least <= other.cost <= most and other.accuracy > getattr(
+            best.get(other.group), "accuracy", -math.inf
+        ):
             best[other.group] = other
     return {
         **vars(item),

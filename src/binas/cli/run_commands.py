@@ -99,15 +99,14 @@ def do_step(context: typer.Context, folder: Path, name: str, as_json: bool) -> b
     Says whether it did: a folder of tables, or a command with options, is not its business.
     """
     from binas.files import exists
-    from binas.pipeline.config import FILE
 
     given = {
         key
         for key in context.params
         if getattr(context.get_parameter_source(key), "name", "") not in ("DEFAULT", "DEFAULT_MAP")
     }
-    if given - {"run", "folder", "as_json", "quiet"} or not exists(folder / FILE):
-        return False
+    if given - {"run", "folder", "as_json", "quiet"} or not exists(folder / "config.yaml"):
+        return False  # before anything heavy is loaded
     from binas.pipeline.engine import advance
     from binas.pipeline.run import open_run
     from binas.pipeline.steps import STEPS

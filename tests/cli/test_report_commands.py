@@ -55,9 +55,7 @@ def test_a_report_with_figures_and_numbers(folder, tmp_path):
     ]
     assert all(path.exists() for path in (page, figures / "frontier.png"))
     assert [item["limit"] for item in found["chosen"]] == ["latency <= 45 ms", "params <= 5 Mparams"]
-    assert found["commands"][0].startswith(
-        f"binas report {folder} --out {page} --png {figures}"
-    )
+    assert found["commands"][0].startswith(f"binas report {folder} --out {page} --png {figures}")
     assert found["commands"][0].endswith("--limit latency=45ms --limit params=5M")
 
 

@@ -334,6 +334,16 @@ def test_a_comparison_that_was_made_is_not_made_again(copied):
     assert (copied / "rivals" / "latency-60pct.json").exists()
 
 
+def test_rivals_are_fine_tuned_on_request(copied):
+    assert run_json("--out", copied, "--set", "compare.tune=1")["done"] == ["compare", "report"]
+    item = json.loads((copied / "rivals" / "latency-70pct.json").read_text())
+    tuned = [rival for rival in [*item["random"], item["hand_scaled"]] if rival and "tuned" in rival]
+    assert tuned
+    assert all(0 <= rival["tuned"] <= 100 for rival in tuned)
+    code, said = call("run", "--out", copied)
+    assert (code, "tuned" in said) == (0, True)
+
+
 def test_training_first_and_the_rest_later(config, finished, tmp_path):
     """``binas train`` is the run's first steps."""
     assert call("train", "--config", config, "--out", tmp_path / "run", "--quiet")[0] == 0

@@ -10,6 +10,7 @@ RUN/contributions.json what each choice contributes; RUN/outcomes/ what was reco
 RUN/samples.json       random architectures measured; RUN/estimator.json the estimator judged by them
 RUN/results/           the answer to each limit; RUN/frontier.csv those to all limits
 RUN/networks/          fine-tuned networks, each in a folder of its own; RUN/networks.json all of them
+RUN/rivals/            networks the search did not choose, under the same limits; RUN/report.html the page
 RUN/steps/             a record of every step; RUN/old/ what was replaced
 RUN/metrics.jsonl      figures; RUN/tensorboard/ the same for TensorBoard; RUN/log.jsonl what happened when
 """

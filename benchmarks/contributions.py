@@ -33,7 +33,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from binas.accuracy import (
+from binas.base.files import exists
+from binas.cli.progress import Terminal as Progress
+from binas.contributions import (
     Journal,
     OutcomeKind,
     Recorded,
@@ -45,21 +47,19 @@ from binas.accuracy import (
     paper_contributions,
     paper_passes,
 )
-from binas.accuracy.design import Design
-from binas.accuracy.factorial import factorial_paths, kinds_of
-from binas.accuracy.paper import Reading, paper_paths
-from binas.accuracy.passes import measure
-from binas.accuracy.supernet_evaluator import indexed
-from binas.cli.progress import Terminal as Progress
+from binas.contributions.design import Design
+from binas.contributions.factorial import factorial_paths, kinds_of
+from binas.contributions.paper import Reading, paper_paths
+from binas.contributions.passes import measure
+from binas.contributions.supernet_evaluator import indexed
+from binas.costs import analytic_costs
 from binas.data.images import IndexedImages
 from binas.data.splitting import stratified_sample
 from binas.estimators import BilinearEstimator, noise_ceiling
 from binas.estimators.metrics import kendall
-from binas.files import exists
-from binas.pipeline.config import load_config
-from binas.pipeline.run import Run
-from binas.pipeline.start import create_run, train
-from binas.resources import analytic_costs
+from binas.run.config import load_config
+from binas.run.run import Run
+from binas.run.start import create_run, train
 from binas.search.objective import column_total
 from binas.supernet import Supernet
 from binas.tables import Contributions, Samples, load_samples

@@ -25,9 +25,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from binas.pipeline.compare_step import read_rivals
-from binas.pipeline.machine import machine
-from binas.pipeline.run import open_run
+from binas.run.compare_step import read_rivals
+from binas.run.machine import machine
+from binas.run.run import open_run
 
 CACHE = Path(__file__).parent / ".cache" / "demo"
 DOCS = Path(__file__).parent.parent / "docs" / "demo.md"

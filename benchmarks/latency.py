@@ -26,10 +26,10 @@ import time
 import warnings
 from typing import Any
 
-from binas.resources.machine import cpu_name
-from binas.resources.measure import Measuring, measure_space
-from binas.resources.session import Plan
-from binas.resources.settings import Settings
+from binas.costs.machine import cpu_name
+from binas.costs.measure import Measuring, measure_space
+from binas.costs.session import Plan
+from binas.costs.settings import Settings
 from binas.space import load_space
 
 BACKENDS = ("onnxruntime", "torch")

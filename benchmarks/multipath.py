@@ -41,7 +41,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from binas.resources.analytic import architecture_work, config_work, shapes
+from binas.costs.analytic import architecture_work, config_work, shapes
 from binas.space import load_space
 from binas.supernet import Paths, Supernet, extract, sample_paths
 from binas.supernet.layers import affine

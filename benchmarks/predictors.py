@@ -36,7 +36,7 @@ from binas.estimators.encoded import one_hot_rows, stage_columns
 from binas.estimators.learning import make_predictor
 from binas.estimators.links import get_link
 from binas.estimators.metrics import kendall
-from binas.pipeline.example import paper_contributions
+from binas.run.example import paper_contributions
 from binas.space import Architecture, Config, SearchSpace, Stage, load_space, sample_many
 from binas.tables import Sample, Samples
 from binas.testing.tables import read_nas_bench_macro

@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from binas.errors import BinasError
-from binas.pipeline.example import paper_contributions, paper_costs
+from binas.base.errors import BinasError
+from binas.run.example import paper_contributions, paper_costs
 from binas.search import Limit, SearchProblem, evaluate, frontier, make_solver, solve
 from binas.search.matrices import tight_form
 from binas.search.objective import BilinearObjective

@@ -27,9 +27,9 @@ import torch
 
 from binas.cli.progress import Terminal
 from binas.data.augment import normalise
-from binas.pipeline.config import load_config
-from binas.pipeline.run import Run
-from binas.pipeline.start import create_run, train
+from binas.run.config import load_config
+from binas.run.run import Run
+from binas.run.start import create_run, train
 from binas.space.sampling import sample_many
 from binas.supernet import Supernet, extract
 from binas.supernet.memory import keep_memory

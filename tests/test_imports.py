@@ -12,20 +12,21 @@ import binas
 
 ROOT = Path(binas.__file__).parent
 ORDER = [
+    "base",
     "space",
     "tables",
     "supernet",
     "data",
     "training",
-    "resources",
-    "accuracy",
+    "costs",
+    "contributions",
     "estimators",
     "search",
     "insights",
     "report",
     "export",
 ]
-LIGHT = ["space", "tables", "estimators", "search", "insights"]
+LIGHT = ["base", "space", "tables", "estimators", "search", "insights"]
 HEAVY_FILES = {ROOT / "estimators" / "mlp.py"}  # the one predictor that is a network
 
 
@@ -49,7 +50,9 @@ def imported(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("room", [room for room in ORDER if (ROOT / room).is_dir()])
 def test_imports_point_one_way(room):
-    later = {f"binas.{other}" for other in [*ORDER[ORDER.index(room) + 1 :], "pipeline", "cli", "testing"]}
+    later = {
+        f"binas.{other}" for other in [*ORDER[ORDER.index(room) + 1 :], "run", "tasks", "cli", "testing"]
+    }
     for path in (ROOT / room).rglob("*.py"):
         wrong = {name for name in imported(path) if any(name == x or name.startswith(x + ".") for x in later)}
         assert not wrong, f"{path.relative_to(ROOT)} imports {sorted(wrong)}"
@@ -66,7 +69,7 @@ def test_a_search_on_tables_loads_nothing_heavy(tmp_path):
         "import sys, json\n"
         "sys.argv = ['binas', 'search', sys.argv[1], '--limit', 'latency=45ms', '--json']\n"
         "from binas.cli.main import app\n"
-        "from binas.pipeline.example import write_paper_example\n"
+        "from binas.run.example import write_paper_example\n"
         "from pathlib import Path\n"
         "write_paper_example(Path(sys.argv[2]))\n"
         "app(standalone_mode=False)\n"

@@ -17,9 +17,9 @@ from small_data import bars
 from small_networks import make, stage
 from typer.testing import CliRunner
 
+from binas.base.errors import BinasError
 from binas.cli.main import app
-from binas.errors import BinasError
-from binas.resources import analytic_costs
+from binas.costs import analytic_costs
 from binas.space import save_space
 from binas.tables import Column, Cost, CostTable, parse_unit
 

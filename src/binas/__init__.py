@@ -13,7 +13,7 @@ from binas.version import __version__
 
 if TYPE_CHECKING:
     from binas.export.model_file import load_model
-    from binas.pipeline.folder import Folder, load
+    from binas.run.folder import Folder, load
     from binas.search import (
         Evaluation,
         Frontier,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "binas.export.model_file": ("load_model",),
-    "binas.pipeline.folder": ("Folder", "load"),
+    "binas.run.folder": ("Folder", "load"),
     "binas.search": (
         "Evaluation",
         "Frontier",

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from binas.base.errors import BinasError
 from binas.cli.exchange_commands import calibrated
 from binas.cli.main import app
-from binas.errors import BinasError
-from binas.pipeline.example import write_paper_example
+from binas.run.example import write_paper_example
 from binas.space import load_space, save_space
 from binas.tables import load_costs
 

@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from binas.cli import demo_commands
 from binas.cli.main import app
-from binas.pipeline.config import load_config
-from binas.pipeline.limits import check_questions
+from binas.run.config import load_config
+from binas.run.limits import check_questions
 from binas.space import load_space
 
 

@@ -12,9 +12,9 @@ from small_data import bars
 from small_networks import MBCONV
 from typer.testing import CliRunner
 
-from binas.accuracy import SupernetEvaluator
+from binas.base.errors import BinasError
 from binas.cli.main import app
-from binas.errors import BinasError
+from binas.contributions import SupernetEvaluator
 from binas.space import load_space, save_space
 from binas.tables import load_contributions, load_samples
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from binas.base.errors import BinasError, EstimatorError, FileError, ProblemError
 from binas.cli.main import app
-from binas.errors import BinasError, EstimatorError, FileError, ProblemError
+from binas.costs import analytic_costs
 from binas.estimators import BilinearEstimator, load_predictor
-from binas.resources import analytic_costs
 from binas.space import Config, SearchSpace, Stage, enumerate_all, load_space, sample_many, save_space
 from binas.tables import Column, Contributions, Sample, Samples
 

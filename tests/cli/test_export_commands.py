@@ -10,8 +10,8 @@ from small_run import small_run
 from typer.testing import CliRunner
 
 import binas
+from binas.base.errors import BinasError
 from binas.cli.main import app
-from binas.errors import BinasError
 
 LIGHTEST = MBCONV.extreme(False)
 

@@ -6,10 +6,10 @@ import pytest
 from tiny import TINY
 from typer.testing import CliRunner
 
+from binas.base.errors import BinasError, FileError, MeasureError, ProblemError, UnitError
 from binas.cli.main import app
 from binas.cli.progress import progress_bar, time_left
-from binas.errors import BinasError, FileError, MeasureError, ProblemError, UnitError
-from binas.resources.session import Progress
+from binas.costs.session import Progress
 from binas.space import load_space
 from binas.tables.contributions import Contributions
 from binas.tables.costs import load_costs
@@ -70,7 +70,7 @@ class TestMeasure:
         assert load_costs(out, load_space(folder / "space.yaml"))["slow"].provenance.calibration is None
 
     def test_an_interrupted_measuring_goes_on(self, folder, tmp_path, monkeypatch):
-        from binas.resources.device import BackendDevice
+        from binas.costs.device import BackendDevice
 
         arguments = (
             "measure",
@@ -124,7 +124,7 @@ class TestMeasure:
 
 class TestVerify:
     def test_the_result_is_stored_and_other_costs_stay(self, folder, tmp_path):
-        from binas.resources import analytic_costs
+        from binas.costs import analytic_costs
         from binas.tables.costs import CostTable
 
         space = load_space(folder / "space.yaml")
@@ -141,7 +141,7 @@ class TestVerify:
         assert again["macs"].values.equals(both["macs"].values)
 
     def test_a_table_that_was_never_measured_here(self, tmp_path):
-        from binas.resources import analytic_costs
+        from binas.costs import analytic_costs
 
         analytic_costs(load_space("demo")).save(tmp_path / "costs.json")
         with pytest.raises(MeasureError, match="no cost measured by binas"):
@@ -168,16 +168,16 @@ class TestSearchOnDevice:
         assert "kept" in said
 
     def test_a_device_slower_than_any_limit(self, folder, monkeypatch):
-        from binas.resources.statistics import Estimate
+        from binas.costs.statistics import Estimate
 
         monkeypatch.setattr(
-            "binas.resources.measure.measure_architecture", lambda *_: Estimate(1e6, 1e6, 1e6, 0.0, 9)
+            "binas.costs.measure.measure_architecture", lambda *_: Estimate(1e6, 1e6, 1e6, 0.0, 9)
         )
         with pytest.raises(ProblemError, match="no network keeps latency <= 10000 ms when measured"):
             run("search", folder, "-l", "latency=10s", "--verify-on-device")
 
     def test_tables_of_other_devices_cannot_be_kept_here(self, tmp_path):
-        from binas.pipeline.example import write_paper_example
+        from binas.run.example import write_paper_example
 
         write_paper_example(tmp_path)
         with pytest.raises(ProblemError, match="none does"):

@@ -5,9 +5,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from binas.base.errors import FileError, ProblemError, TableError
 from binas.cli.main import app
-from binas.errors import FileError, ProblemError, TableError
-from binas.pipeline.example import write_paper_example
+from binas.run.example import write_paper_example
 
 RUN = CliRunner()
 

@@ -8,11 +8,11 @@ from small_networks import make, stage
 
 import binas
 from binas.cli.progress import Terminal, duration
-from binas.pipeline.engine import advance
-from binas.pipeline.run import open_run
-from binas.pipeline.status import standings
-from binas.pipeline.steps import STEPS as ALL
-from binas.pipeline.teller import Teller
+from binas.run.engine import advance
+from binas.run.run import open_run
+from binas.run.status import standings
+from binas.run.steps import STEPS as ALL
+from binas.run.teller import Teller
 from binas.space import save_space
 from tiny_run import PHASE, STEPS, TAUGHT, call, run_json
 
@@ -211,7 +211,7 @@ class Stops(Teller):
 
 
 def test_status_says_why_what_is_left_and_how_long(config, tmp_path, monkeypatch):
-    monkeypatch.setattr("binas.pipeline.engine.LOG_SECONDS", 0.0)
+    monkeypatch.setattr("binas.run.engine.LOG_SECONDS", 0.0)
     folder = tmp_path / "run"
     assert call("train", "--config", config, "--out", folder, "--quiet")[0] == 0
     (folder / "supernet" / "weights.json").unlink()

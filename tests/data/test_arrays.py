@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from small_images import pixels
 
 from binas import load_space
+from binas.base.errors import DataError
 from binas.data import DataConfig, Division, ImageData, from_arrays, load_data
 from binas.data import arrays as arrays_room
-from binas.errors import DataError
 
 LABELS = np.arange(30) % 3
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from small_images import pixels
 
+from binas.base.errors import DataError
 from binas.data import Augmentation, AugmentConfig, default_augmentation, embedded, from_arrays, normalise
 from binas.data.augment import cutout, erase, flip, mixup, shift
-from binas.errors import DataError
 
 EVERYTHING = AugmentConfig(
     resized_crop=0.3, flip=True, auto="randaugment", cutout=4, erasing=0.5, mixup=0.4, policies=3

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from binas.base.errors import DataError
+from binas.base.files import parse_yaml
 from binas.data import AugmentConfig, DataConfig, load_data
-from binas.errors import DataError
-from binas.files import parse_yaml
 
 
 def test_the_embedded_sample_is_the_default():

@@ -7,10 +7,10 @@ import torch
 from PIL import Image
 from small_images import encoded, pixels, write_classes
 
+from binas.base.errors import DataError
 from binas.data import ArrayImages, DataConfig, FileImages, StreamImages, load_data
 from binas.data.decoding import UnreadableError
 from binas.data.huggingface import encoded as opened
-from binas.errors import DataError
 
 datasets = pytest.importorskip("datasets", reason="the package datasets is not installed")
 

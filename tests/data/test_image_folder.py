@@ -9,12 +9,12 @@ import torch
 from PIL import Image
 from small_images import encoded, pixels, write_classes
 
+from binas.base.errors import DataError
 from binas.data import ArrayImages, DataConfig, FileImages, decoding, load_data
 from binas.data.decoding import Format, UnreadableError, decode
 from binas.data.dividing import Names
 from binas.data.file_images import AHEAD, worked_ahead
 from binas.data.folder import image_folder
-from binas.errors import DataError
 
 
 def load(folder, **options):

@@ -4,8 +4,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from binas.base.errors import DataError
 from binas.data import ArrayImages, FileImages, Images, StreamImages
-from binas.errors import DataError
 
 
 def made(count=10, classes=("a", "b")):

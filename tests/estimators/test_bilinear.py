@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made import UNEVEN, random_contributions, space_of
 
-from binas.errors import EstimatorError
+from binas.base.errors import EstimatorError
 from binas.estimators import BilinearEstimator
 from binas.estimators.bilinear import contributions_on_link
 from binas.estimators.links import LINKS, LinkName, get_link

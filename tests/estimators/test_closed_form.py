@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
-from binas.errors import EstimatorError, FileError
+from binas.base.errors import EstimatorError, FileError
 from binas.estimators import (
     AdditivePredictor,
     BilinearEstimator,

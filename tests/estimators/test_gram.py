@@ -8,7 +8,7 @@ from made import UNEVEN, distinct
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
-from binas.errors import EstimatorError
+from binas.base.errors import EstimatorError
 from binas.estimators import BilinearPredictor, QuadraticPredictor, WithinStageEstimator, gram
 from binas.estimators.encoded import one_hot_rows
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from binas.errors import EstimatorError
+from binas.base.errors import EstimatorError
 from binas.estimators.judging import CostLimit, report
 from binas.estimators.metrics import kendall
 from binas.estimators.noise import ceiling_from_halves, noise_ceiling, simulated_ceiling

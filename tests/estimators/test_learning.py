@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made import UNEVEN, samples_of
 
-from binas.errors import EstimatorError
+from binas.base.errors import EstimatorError
 from binas.estimators.learning import PREDICTORS, learning_curve, make_predictor
 from binas.space import enumerate_all
 from binas.tables import Samples

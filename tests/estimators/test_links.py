@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binas.errors import EstimatorError
+from binas.base.errors import EstimatorError
 from binas.estimators.links import LINKS, MARGIN, get_link
 
 names = pytest.mark.parametrize("name", LINKS)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made import UNEVEN, distinct, samples_of, space_of
 
-from binas.errors import EstimatorError
+from binas.base.errors import EstimatorError
 from binas.estimators import AdditivePredictor, BilinearEstimator, marginal_means
 from binas.estimators.links import LINKS, LinkName, get_link
 from binas.space import enumerate_all

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import mean_squared_error, r2_score
 
-from binas.errors import EstimatorError
+from binas.base.errors import EstimatorError
 from binas.estimators.metrics import (
     Interval,
     bootstrap,

@@ -11,7 +11,7 @@ import torch
 from made import UNEVEN, samples_of
 from safetensors.torch import save_file
 
-from binas.errors import EstimatorError, FileError
+from binas.base.errors import EstimatorError, FileError
 from binas.estimators import QuadraticPredictor, load_predictor
 from binas.estimators.encoded import one_hot_rows
 from binas.estimators.links import LINKS, LinkName, get_link

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made import UNEVEN, distinct, samples_of, space_of
 
-from binas.errors import EstimatorError
+from binas.base.errors import EstimatorError
 from binas.estimators import WithinStageEstimator
 from binas.estimators.encoded import one_hot_rows, stage_columns
 from binas.search import Limit, SearchProblem, as_objective, frontier, solve

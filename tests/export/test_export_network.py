@@ -13,15 +13,15 @@ import torch
 from exported import MEAN, STD, network_and_facts
 from small_networks import SPACES
 
+from binas.base.errors import BinasError, ModelError
+from binas.base.files import write_bytes
 from binas.data import normalise
-from binas.errors import BinasError, ModelError
 from binas.export import export_network, load_model
 from binas.export.drawing import draw
 from binas.export.graph import Graph
 from binas.export.onnx_file import onnx_file
 from binas.export.parity import BATCHES, TOLERANCE, Parity, check_parity
 from binas.export.torch_file import torch_file
-from binas.files import write_bytes
 
 
 def some_bytes(count: int, seed: int = 5) -> torch.Tensor:

@@ -13,7 +13,7 @@ from safetensors.torch import load, save
 from small_networks import SPACES, images
 
 import binas
-from binas.errors import BinasError, ModelError
+from binas.base.errors import BinasError, ModelError
 from binas.export import export_network, load_model, read_model_file
 
 ONLY_WEIGHTS = ("safetensors",)

@@ -6,9 +6,9 @@ from functools import cache
 
 import numpy as np
 
+from binas.costs import analytic_costs
 from binas.report.data import Chosen, Reference, ReportData, StepTime
 from binas.report.frontier_numbers import standard_errors
-from binas.resources import analytic_costs
 from binas.search import Limit, SearchProblem, evaluate, solve
 from binas.space import load_space
 from binas.space.sampling import sample_many

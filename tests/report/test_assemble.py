@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from made_up_report import METRICS, SPACE, contributions, costs, full_report, verification
 
-from binas.errors import ProblemError, TableError, UnitError
+from binas.base.errors import ProblemError, TableError, UnitError
 from binas.report.assemble import choose, gather
 from binas.search import SearchProblem, solve
 from binas.tables import CostTable, Provenance

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from made_up_report import contributions, costs, full_report
 
-from binas.pipeline.example import paper_contributions, paper_costs
 from binas.report.page import Reference, ReportData, write_report
+from binas.run.example import paper_contributions, paper_costs
 from binas.search import Limit, SearchProblem, best_architectures, evaluate, solve
 from binas.search.price import prices
 from binas.space import load_space

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from made_up_report import SPACE, contributions, costs, full_report
 
-from binas.errors import ArchitectureError, TableError
+from binas.base.errors import ArchitectureError, TableError
 from binas.report import frontier_numbers as traced
 from binas.report.data import Chosen, Reference, ReportData
 from binas.report.frontier_numbers import significant, slider, standard_errors

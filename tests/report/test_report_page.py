@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 import pytest
 from made_up_report import full_report
 
-from binas.errors import FileError
-from binas.pipeline.example import paper_contributions, paper_costs
+from binas.base.errors import FileError
 from binas.report.page import Reference, ReportData, embedded, render, write_report
+from binas.run.example import paper_contributions, paper_costs
 from binas.space import load_space
 
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"

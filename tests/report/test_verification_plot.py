@@ -1,9 +1,9 @@
 import pytest
 from test_calibrate import SPACE, isolated, networks
 
-from binas.errors import FileError
+from binas.base.errors import FileError
+from binas.costs.verify import check_formula
 from binas.report.verification_plot import plot_verification, verification_html
-from binas.resources.verify import check_formula
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from problems import problems
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.alternatives import best_architectures
 from binas.search.explain import explain
 from binas.search.frontier import frontier

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from binas.errors import ArchitectureError, ProblemError
-from binas.pipeline.example import paper_contributions, paper_costs, write_paper_example
+from binas.base.errors import ArchitectureError, ProblemError
+from binas.run.example import paper_contributions, paper_costs, write_paper_example
 from binas.search.alternatives import best_architectures
 from binas.search.explain import explain
 from binas.search.frontier import frontier

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from problems import problems
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.frontier import frontier
 from binas.search.problem import Limit, evaluate
 from binas.search.solve import solve

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.knapsack import relaxed_knapsack, relaxed_knapsack_rows
 
 

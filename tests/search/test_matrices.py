@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from problems import problems
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.matrices import paper_form, tight_form
 from binas.search.problem import evaluate
 from binas.space import Encoding, enumerate_all, load_space
@@ -49,7 +49,7 @@ def test_points_that_are_no_architecture_are_outside_both_forms():
 
 
 def test_sizes_of_the_paper():
-    from binas.pipeline.example import paper_contributions, paper_costs
+    from binas.run.example import paper_contributions, paper_costs
     from binas.search.problem import SearchProblem
 
     space = load_space("imagenet-mbconv")

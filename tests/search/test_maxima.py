@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import problems
 
-from binas.errors import ProblemError, SolverClaimError
+from binas.base.errors import ProblemError, SolverClaimError
 from binas.search import BilinearObjective, CallableObjective, QuadraticObjective, restricted, solve
 from binas.search.alternatives import best_architectures
 from binas.search.explain import explain

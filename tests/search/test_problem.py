@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from problems import problems
 
-from binas.errors import ArchitectureError, ProblemError, TableError, UnitError
+from binas.base.errors import ArchitectureError, ProblemError, TableError, UnitError
 from binas.search.objective import BatchValues, BilinearObjective, CallableObjective, QuadraticObjective
 from binas.search.problem import Limit, SearchProblem, evaluate, parse_limit
 from binas.space import Architecture, sample_many

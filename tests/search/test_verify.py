@@ -2,7 +2,7 @@
 
 import pytest
 
-from binas.errors import ProblemError, SolverClaimError, SolverUnavailableError
+from binas.base.errors import ProblemError, SolverClaimError, SolverUnavailableError
 from binas.search.problem import Limit, evaluate
 from binas.search.result import Answer, Status
 from binas.search.solve import solve

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from binas.errors import ArchitectureError, BinasError, ProblemError
+from binas.base.errors import ArchitectureError, BinasError, ProblemError
 from binas.space import Architecture, Config, SearchSpace, Stage, enumerate_all, load_space, space_from_yaml
 from strategies import plain_spaces, spaces_with_architecture
 

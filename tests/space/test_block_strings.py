@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binas.errors import ArchitectureError, BinasError, SpaceError
+from binas.base.errors import ArchitectureError, BinasError, SpaceError
 from binas.space import (
     Architecture,
     BlockCode,

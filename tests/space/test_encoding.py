@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binas.errors import ArchitectureError
+from binas.base.errors import ArchitectureError
 from binas.space import Architecture, Config, Encoding, SearchSpace, Stage, load_space
 from strategies import plain_spaces, spaces_with_architecture
 

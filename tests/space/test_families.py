@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from binas.errors import ArchitectureError, SpaceError
+from binas.base.errors import ArchitectureError, SpaceError
 from binas.space import BlockCode, parse_block
 from binas.space.codes import whole
 from binas.space.families import (
@@ -92,7 +92,7 @@ class TestRegister:
         script = (
             "import sys\n"
             "from binas.space import load_space\n"
-            "from binas.resources import analytic_costs, peak_activation\n"
+            "from binas.costs import analytic_costs, peak_activation\n"
             "space = load_space('demo')\n"
             "analytic_costs(space), peak_activation(space)\n"
             "assert 'torch' not in sys.modules\n"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from binas.errors import BinasError
+from binas.base.errors import BinasError
 from binas.space import load_space, to_block_string
 from binas.space.reading import read_architecture
 

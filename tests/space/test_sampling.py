@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from binas.errors import ArchitectureError, ProblemError
+from binas.base.errors import ArchitectureError, ProblemError
 from binas.space import (
     Architecture,
     Config,

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from hypothesis import given
 
-from binas.errors import BinasError, FileError, SpaceError
+from binas.base.errors import BinasError, FileError, SpaceError
 from binas.space import (
     Config,
     SearchSpace,

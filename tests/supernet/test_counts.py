@@ -9,8 +9,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from small_networks import OFA, SPACES  # noqa: E402
 from torch_counts import counted, folded, measured_peak  # noqa: E402
 
-from binas.resources import analytic_costs, architecture_work, peak_activation  # noqa: E402
-from binas.resources.analytic import Work, block_trace, trace_peak, trace_work  # noqa: E402
+from binas.costs import analytic_costs, architecture_work, peak_activation  # noqa: E402
+from binas.costs.analytic import Work, block_trace, trace_peak, trace_work  # noqa: E402
 from binas.space import Architecture, SearchSpace, parse_block, sample_many  # noqa: E402
 from binas.supernet import SqueezeRule, StaticNetwork, Supernet, extract, plain_block  # noqa: E402
 

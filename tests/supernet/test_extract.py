@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from small_networks import OFA, SPACES, fresh, images, onnx_logits, scrambled  # noqa: E402
 
-from binas.errors import ArchitectureError  # noqa: E402
+from binas.base.errors import ArchitectureError  # noqa: E402
 from binas.space import Architecture, load_space, sample_many  # noqa: E402
 from binas.supernet import StaticNetwork, extract  # noqa: E402
 

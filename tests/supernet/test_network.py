@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from small_networks import MIXED, SPACES, fresh, images, make, scrambled, stage  # noqa: E402
 
-from binas.errors import ArchitectureError, BinasError, SpaceError  # noqa: E402
+from binas.base.errors import ArchitectureError, BinasError, SpaceError  # noqa: E402
 from binas.space import Encoding, SearchSpace, load_space, sample_many  # noqa: E402
 from binas.supernet import (  # noqa: E402
     Supernet,

@@ -9,8 +9,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from small_networks import OFA, SPACES  # noqa: E402
 from torch import nn  # noqa: E402
 
-from binas.errors import ArchitectureError, BinasError  # noqa: E402
-from binas.resources import architecture_work  # noqa: E402
+from binas.base.errors import ArchitectureError, BinasError  # noqa: E402
+from binas.costs import architecture_work  # noqa: E402
 from binas.space import load_space, sample_many, to_block_string  # noqa: E402
 from binas.supernet import SqueezeRule, StaticNetwork, Supernet, extract  # noqa: E402
 

@@ -18,8 +18,8 @@ from small_networks import images, make, onnx_logits, scramble, stage  # noqa: E
 from torch import Tensor, nn  # noqa: E402
 from torch_counts import counted, folded, measured_peak  # noqa: E402
 
-from binas.errors import SpaceError  # noqa: E402
-from binas.resources import analytic_costs, architecture_work, peak_activation  # noqa: E402
+from binas.base.errors import SpaceError  # noqa: E402
+from binas.costs import analytic_costs, architecture_work, peak_activation  # noqa: E402
 from binas.space import (  # noqa: E402
     BlockCode,
     Config,

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from binas.resources.analytic import Work
+from binas.costs.analytic import Work
 
 
 def counted(network: nn.Module, images: Tensor) -> Work:

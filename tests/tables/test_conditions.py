@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from binas.errors import TableError
+from binas.base.errors import TableError
 from binas.tables import Provenance, check_conditions, conditions
 from binas.tables.conditions import describe, differing, parse_conditions
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from binas.errors import TableError
-from binas.files import dump_json
+from binas.base.errors import TableError
+from binas.base.files import dump_json
 from binas.search.objective import architecture_cost
 from binas.space import Config, SearchSpace, Stage, enumerate_all
 from binas.tables import (

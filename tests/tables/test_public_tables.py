@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from binas.errors import TableError
+from binas.base.errors import TableError
 from binas.space import Architecture, enumerate_all, load_space, to_block_string
 from binas.tables import load_costs
 from binas.testing.tables import MacroRecord, macro_architecture, read_nas_bench_macro, read_tfnas

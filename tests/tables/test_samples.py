@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
-from binas.errors import FileError, TableError
-from binas.files import dump_json
+from binas.base.errors import FileError, TableError
+from binas.base.files import dump_json
 from binas.space import load_space, sample_many
 from binas.tables import Provenance, Sample, Samples, load_samples, schema
 from binas.tables.samples import samples_from_data

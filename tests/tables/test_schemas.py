@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 from test_table_files import COST_BREAKAGES, SPACE, changed, example_contributions, example_costs
 
-from binas.errors import SpaceError, TableError
-from binas.files import dump_json
+from binas.base.errors import SpaceError, TableError
+from binas.base.files import dump_json
 from binas.space import SearchSpace, builtin_names, load_space, space_from_data, space_to_data
 from binas.tables import schema
 from binas.tables.contributions import contributions_from_data

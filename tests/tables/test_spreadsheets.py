@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from binas.errors import BinasError, TableError
+from binas.base.errors import BinasError, TableError
 from binas.space import Config, SearchSpace, Stage
 from binas.tables import Column, Cost, CostTable, load_contributions, load_costs, parse_unit
 from binas.tables.spreadsheet import costs_data_from_csv, costs_to_csv

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binas.errors import FileError, TableError
-from binas.files import dump_json
+from binas.base.errors import FileError, TableError
+from binas.base.files import dump_json
 from binas.space import SearchSpace, load_space
 from binas.tables import (
     Column,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binas.errors import UnitError
+from binas.base.errors import UnitError
 from binas.tables import Unit, convert, format_quantity, parse_quantity, parse_unit
 
 KINDS = {

@@ -10,8 +10,8 @@ import torch
 from small_data import bars
 from small_networks import MBCONV
 
-from binas.pipeline.config import load_config
-from binas.pipeline.start import create_run, train
+from binas.run.config import load_config
+from binas.run.start import create_run, train
 from binas.space import save_space
 
 PHASE = {"epochs": 1, "batch_size": 32, "learning_rate": 0.01}

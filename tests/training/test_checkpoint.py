@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from binas.errors import BinasError, CheckpointError, FileError
+from binas.base.errors import BinasError, CheckpointError, FileError
 from binas.training.checkpoint import (
     has_checkpoint,
     load_checkpoint,

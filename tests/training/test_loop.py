@@ -8,7 +8,7 @@ from small_data import bar_data, bench, quick
 from small_networks import BOTTLENECK, MBCONV
 from torch import nn
 
-from binas.errors import CheckpointError, TrainingError
+from binas.base.errors import CheckpointError, TrainingError
 from binas.training import Reporter, RunReporter, make_accelerator, train_heaviest, train_supernet
 from binas.training.averaging import Average
 from binas.training.checkpoint import load_checkpoint

@@ -6,11 +6,11 @@ from scipy.stats import spearmanr
 from small_data import bench, quick
 from small_networks import BOTTLENECK, MBCONV
 
+from binas.base.errors import CheckpointError
+from binas.costs.analytic import architecture_work
 from binas.data import embedded
 from binas.data.augment import normalise
 from binas.data.dividing import Division
-from binas.errors import CheckpointError
-from binas.resources.analytic import architecture_work
 from binas.space import load_space
 from binas.space.sampling import sample_many
 from binas.supernet import extract

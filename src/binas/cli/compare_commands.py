@@ -12,7 +12,7 @@ import typer
 from binas.cli.output import Json, examples, print_json, say, table
 
 if TYPE_CHECKING:
-    from binas.pipeline.compare import Builder, Latency, Measure, Row
+    from binas.run.compare import Builder, Latency, Measure, Row
 
 
 class Backend(StrEnum):
@@ -52,8 +52,8 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Measure published networks on this machine in one session, and print ratios, counts and published accuracy."""
-    from binas.pipeline.compare import compare_published, ours_beside
-    from binas.pipeline.folder import load
+    from binas.run.compare import compare_published, ours_beside
+    from binas.run.folder import load
     from binas.search.frontier import frontier
     from binas.tables.conditions import check_conditions
 
@@ -72,11 +72,11 @@ def compare(
 
 def measuring(backend: Backend, threads: int, batch: int, budget: str) -> Measure:
     """A function that measures many networks in one session, taking turns."""
-    from binas.pipeline.compare import Latency
-    from binas.resources.measure import Measuring
-    from binas.resources.session import CONTROL, Plan
-    from binas.resources.settings import Settings
-    from binas.resources.workloads import Workload, control_workload
+    from binas.costs.measure import Measuring
+    from binas.costs.session import CONTROL, Plan
+    from binas.costs.settings import Settings
+    from binas.costs.workloads import Workload, control_workload
+    from binas.run.compare import Latency
     from binas.tables.units import parse_quantity, parse_unit
 
     plan = Plan(budget=parse_quantity(budget, parse_unit("s")))

@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _load(path: Path, space: str | None) -> CostTable:
-    from binas.pipeline.table_files import space_of_table
+    from binas.run.table_files import space_of_table
     from binas.tables import load_costs
 
     return load_costs(path, space_of_table(path, space))
@@ -177,7 +177,7 @@ def merge(
 
 
 def _renamed(tables: dict[Path, CostTable], rename: list[str]) -> dict[Path, CostTable]:
-    from binas.errors import TableError
+    from binas.base.errors import TableError
     from binas.tables import renamed
 
     for text in rename:

@@ -42,5 +42,5 @@ def demo(
     from importlib.resources import as_file, files
 
     chosen = [*(changes or []), *([f"compare.tune={TUNED_RIVALS}"] if compare else [])]
-    with as_file(files("binas.pipeline") / "demo.yaml") as config:
+    with as_file(files("binas.run") / "demo.yaml") as config:
         run(out, config, chosen, redo=False, quiet=quiet, as_json=as_json)

@@ -13,7 +13,7 @@ from binas.cli.output import Json, examples, print_json, say, table
 from binas.cli.run_commands import do_step
 
 if TYPE_CHECKING:
-    from binas.accuracy import Evaluator
+    from binas.contributions import Evaluator
     from binas.tables import Contributions
 
 
@@ -125,13 +125,13 @@ def estimate(
     """
     if do_step(context, run, "contributions", as_json):
         return
-    from binas.accuracy import Journal, SupernetEvaluator, Terminal, Watcher, factorial, paper
-    from binas.files import exists
-    from binas.pipeline.engine import keep_old
-    from binas.pipeline.estimator_steps import validation_images
-    from binas.pipeline.lock import locked
-    from binas.pipeline.run import open_run
-    from binas.pipeline.step import read_record
+    from binas.base.files import exists
+    from binas.contributions import Journal, SupernetEvaluator, Terminal, Watcher, factorial, paper
+    from binas.run.engine import keep_old
+    from binas.run.estimator_steps import validation_images
+    from binas.run.lock import locked
+    from binas.run.run import open_run
+    from binas.run.step import read_record
     from binas.training.checkpoint import weights_digest
 
     _check_used(protocol, outcome=outcome, stability=stability, repeats=repeats, reading=reading)
@@ -172,7 +172,7 @@ def estimate(
 
 def _check_used(protocol: Protocol, **given: object) -> None:
     """Refuse options of the other protocol."""
-    from binas.errors import ConfigError
+    from binas.base.errors import ConfigError
 
     foreign = ("repeats", "reading") if protocol is Protocol.factorial else ("outcome", "stability")
     unused = [f"--{name}" for name in foreign if given[name] is not None]
@@ -184,8 +184,8 @@ def _check_used(protocol: Protocol, **given: object) -> None:
 
 def _affordable(protocol: Protocol, evaluator: Evaluator, budget: int | None, repeats: int) -> int:
     """Passes of the factorial protocol, or repeats of the paper's, that the budget pays for."""
-    from binas.accuracy.paper import paper_passes
-    from binas.accuracy.passes import affordable
+    from binas.contributions.paper import paper_passes
+    from binas.contributions.passes import affordable
 
     if protocol is Protocol.factorial:
         return USUAL_PASSES if budget is None else affordable(budget, evaluator.images, 2, "the protocol")
@@ -252,10 +252,10 @@ def sample(
     """
     if do_step(context, run, "samples", as_json):
         return
-    from binas.accuracy import Terminal, Watcher, architectures_to_measure, measure_samples
-    from binas.files import exists
-    from binas.pipeline.estimator_steps import validation_images
-    from binas.pipeline.run import open_run
+    from binas.base.files import exists
+    from binas.contributions import Terminal, Watcher, architectures_to_measure, measure_samples
+    from binas.run.estimator_steps import validation_images
+    from binas.run.run import open_run
     from binas.supernet.memory import keep_memory
     from binas.tables.samples import load_samples
     from binas.training.checkpoint import weights_digest

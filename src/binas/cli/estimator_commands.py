@@ -166,7 +166,7 @@ class Bench:
     @cached_property
     def contributions(self) -> Contributions:
         """RUN/contributions.json or .csv."""
-        from binas.errors import FileError
+        from binas.base.errors import FileError
         from binas.tables import load_contributions
 
         path = _existing(self.run, "contributions")
@@ -179,8 +179,8 @@ class Bench:
     @cached_property
     def costs(self) -> dict[str, Cost]:
         """Counted from the space where it can be, and those of RUN/costs.json or .csv."""
-        from binas.errors import SpaceError
-        from binas.resources import analytic_costs
+        from binas.base.errors import SpaceError
+        from binas.costs import analytic_costs
         from binas.tables import load_costs
 
         try:
@@ -217,8 +217,8 @@ class Bench:
 
 
 def _bench(run: Path) -> Bench:
-    from binas.errors import FileError
-    from binas.files import exists
+    from binas.base.errors import FileError
+    from binas.base.files import exists
     from binas.space import load_space
     from binas.tables import load_samples
     from binas.tables.samples import FILE
@@ -234,13 +234,13 @@ def _bench(run: Path) -> Bench:
 
 
 def _existing(run: Path, stem: str) -> Path | None:
-    from binas.files import exists
+    from binas.base.files import exists
 
     return next((run / (stem + end) for end in (".json", ".csv") if exists(run / (stem + end))), None)
 
 
 def _numbers(text: str) -> list[int]:
-    from binas.errors import EstimatorError
+    from binas.base.errors import EstimatorError
 
     if not all(part.strip().isdecimal() for part in text.split(",")):
         raise EstimatorError(

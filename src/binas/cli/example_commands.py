@@ -33,7 +33,7 @@ def write(
     as_json: Json = False,
 ) -> None:
     """Write a complete example folder: space.yaml, contributions.json, costs.json."""
-    from binas.pipeline.example import ASSUMPTIONS, write_paper_example
+    from binas.run.example import ASSUMPTIONS, write_paper_example
 
     paths = write_paper_example(folder, overwrite)
     if as_json:

@@ -12,7 +12,7 @@ from binas.cli.output import Json, examples, print_json, say
 from binas.cli.table_output import Out, Overwrite, check_out, show_costs
 
 if TYPE_CHECKING:
-    from binas.resources.filled import MeasuredNetworks
+    from binas.costs.filled import MeasuredNetworks
     from binas.space.space import SearchSpace
     from binas.tables import Cost, CostTable, Provenance
 
@@ -70,8 +70,8 @@ def export_blocks(
     from rich.console import Console
     from rich.progress import Progress
 
-    from binas.resources.exchange import export_blocks as export
-    from binas.resources.exchange import some_networks
+    from binas.costs.exchange import export_blocks as export
+    from binas.costs.exchange import some_networks
     from binas.space.files import load_space
 
     found = load_space(space)
@@ -163,8 +163,8 @@ def _filled(
     combine: Combine,
     stated: Provenance,
 ) -> tuple[CostTable, list[str]]:
-    from binas.resources.filled import import_filled
-    from binas.resources.manifest import MANIFEST, SPACE, read_manifest
+    from binas.costs.filled import import_filled
+    from binas.costs.manifest import MANIFEST, SPACE, read_manifest
     from binas.space.files import load_space
 
     found = load_space(space or file.parent / SPACE)
@@ -189,9 +189,9 @@ def calibrated(space: SearchSpace, cost: Cost, networks: MeasuredNetworks) -> Co
     """
     if len(networks) < FEWEST or cost.combine == "max":
         return cost
-    from binas.resources.analytic import analytic_costs
-    from binas.resources.calibrate import MeasuredNetwork
-    from binas.resources.verify import check_formula
+    from binas.costs.analytic import analytic_costs
+    from binas.costs.calibrate import MeasuredNetwork
+    from binas.costs.verify import check_formula
 
     measured = [MeasuredNetwork(item, value, value, value, (value, value)) for item, value in networks]
     cut = len(measured) // 2
@@ -202,10 +202,10 @@ def calibrated(space: SearchSpace, cost: Cost, networks: MeasuredNetworks) -> Co
 def _foreign(
     file: Path, source: Source, space: str | None, name: str, part: str | None, stated: Provenance
 ) -> tuple[CostTable, list[str]]:
-    from binas.errors import SpaceError
-    from binas.resources.filled import with_analytic
-    from binas.resources.foreign import read_once_for_all, read_tf_nas
-    from binas.resources.plausible import doubts
+    from binas.base.errors import SpaceError
+    from binas.costs.filled import with_analytic
+    from binas.costs.foreign import read_once_for_all, read_tf_nas
+    from binas.costs.plausible import doubts
     from binas.space.files import load_space
 
     if space is None:
@@ -219,7 +219,7 @@ def _foreign(
 
 
 def _check_device(cost: Cost) -> None:
-    from binas.errors import TableError
+    from binas.base.errors import TableError
 
     if cost.provenance.device is None:
         raise TableError(

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from binas.base.errors import BinasError
 from binas.cli.output import Json, examples, print_json, say, table
 from binas.cli.run_commands import Changes, do_step
-from binas.errors import BinasError
 
 if TYPE_CHECKING:
     from binas.export import Exported
     from binas.export.exporting import Format
-    from binas.pipeline.networks import TunedNetwork
+    from binas.run.networks import TunedNetwork
 
 RunFolder = Annotated[Path, typer.Argument(help="Folder of a trained run.", metavar="RUN")]
 ARCH_HELP = "Architecture, 'heaviest', 'lightest', or a file, e.g. what `binas search --json` printed."
@@ -58,8 +58,8 @@ def finetune(
 
     Interrupt it at any time; the same command goes on.
     """
-    from binas.pipeline.network_record import network_folder, network_name
-    from binas.pipeline.networks import read_choice, run_to_tune, tune
+    from binas.run.network_record import network_folder, network_name
+    from binas.run.networks import read_choice, run_to_tune, tune
     from binas.supernet.memory import keep_memory
     from binas.training.reporting import RunReporter
 
@@ -135,8 +135,8 @@ def export(
 
     Without options all networks that the run's search found, as its configuration says.
     """
-    from binas.pipeline.networks import export_tuned, find_tuned, open_tuned, read_choice
-    from binas.pipeline.run import open_run
+    from binas.run.networks import export_tuned, find_tuned, open_tuned, read_choice
+    from binas.run.run import open_run
     from binas.supernet.memory import keep_memory
 
     keep_memory()

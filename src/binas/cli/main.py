@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from binas.base.errors import BinasError
 from binas.cli import (
     compare_commands,
     costs_commands,
@@ -24,7 +25,6 @@ from binas.cli import (
     space_commands,
     train_commands,
 )
-from binas.errors import BinasError
 from binas.version import __version__
 
 app = typer.Typer(

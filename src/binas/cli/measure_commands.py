@@ -12,12 +12,12 @@ from binas.cli.costs_commands import costs_app
 from binas.cli.output import Json, examples, print_json, say, table
 from binas.cli.progress import Terminal, progress_bar
 from binas.cli.table_output import show_costs
-from binas.pipeline.teller import Teller
+from binas.run.teller import Teller
 
 if TYPE_CHECKING:
-    from binas.resources.measure import MeasuredCost
-    from binas.resources.session import Plan
-    from binas.resources.settings import Settings
+    from binas.costs.measure import MeasuredCost
+    from binas.costs.session import Plan
+    from binas.costs.settings import Settings
     from binas.tables.costs import CostTable
 
 
@@ -129,8 +129,8 @@ def measure(
     as_json: Json = False,
 ) -> None:
     """Measure what every choice of a space costs on this machine, and check the table against whole networks."""
-    from binas.errors import ConfigError, FileError
-    from binas.resources.measure import Measuring, measure_space
+    from binas.base.errors import ConfigError, FileError
+    from binas.costs.measure import Measuring, measure_space
     from binas.space.files import load_space
     from binas.tables.costs import CostTable
 
@@ -162,10 +162,10 @@ def measure(
 
 def _measure_run(context: typer.Context, folder: Path, as_json: bool) -> None:
     """The costs step of a run, if it is not done."""
-    from binas.errors import ConfigError
-    from binas.pipeline.engine import advance
-    from binas.pipeline.run import open_run
-    from binas.pipeline.steps import COST
+    from binas.base.errors import ConfigError
+    from binas.run.engine import advance
+    from binas.run.run import open_run
+    from binas.run.steps import COST
     from binas.tables.costs import load_costs
 
     given = [
@@ -212,8 +212,8 @@ def verify(
     """Hold a table against whole networks measured beside the blocks, improve it where it is off, store the result."""
     from dataclasses import replace
 
-    from binas.pipeline.table_files import space_of_table
-    from binas.resources.measure import measurable, measure_space, measuring_again
+    from binas.costs.measure import measurable, measure_space, measuring_again
+    from binas.run.table_files import space_of_table
     from binas.tables.costs import CostTable, load_costs
 
     _check_files(file, True, plot)
@@ -237,7 +237,7 @@ def verify(
 
 def _only(names: list[str], file: Path) -> str:
     """The one cost that can be measured again."""
-    from binas.errors import MeasureError
+    from binas.base.errors import MeasureError
 
     if len(names) != 1:
         found = (
@@ -249,8 +249,8 @@ def _only(names: list[str], file: Path) -> str:
 
 def _check_files(out: Path, overwrite: bool, plot: Path | None) -> None:
     """Refuse before measuring what could not be written after it."""
-    from binas.errors import FileError
-    from binas.files import exists
+    from binas.base.errors import FileError
+    from binas.base.files import exists
 
     if out.suffix not in (".json", ".csv"):
         raise FileError(f"cannot write a table to {out}: name a file that ends in .json or .csv.")
@@ -268,14 +268,14 @@ def _journal(out: Path) -> Path:
 def _settings(preset: Preset | None, **changes: Any) -> Settings:
     from dataclasses import replace
 
-    from binas.resources.settings import PRESETS, Settings
+    from binas.costs.settings import PRESETS, Settings
 
     base = Settings() if preset is None else PRESETS[preset.value]
     return replace(base, **{key: value for key, value in changes.items() if value is not None})
 
 
 def _plan(budget: str, tolerance: float, rounds: int, seed: int) -> Plan:
-    from binas.resources.session import Plan
+    from binas.costs.session import Plan
     from binas.tables.units import parse_quantity, parse_unit
 
     seconds = parse_quantity(budget, parse_unit("s"))
@@ -309,7 +309,7 @@ def _summary(done: MeasuredCost) -> dict[str, Any]:
 
 
 def _show(done: MeasuredCost, out: Path) -> None:
-    from binas.resources.calibrate import FORMULAS
+    from binas.costs.calibrate import FORMULAS
 
     known, session = done.cost.provenance, done.session
     say(f"{out}: {done.cost.name} in {done.cost.unit.name}, {known.device}, {known.runtime}")
@@ -333,7 +333,7 @@ def _show(done: MeasuredCost, out: Path) -> None:
 
 def doctor(as_json: Json = False) -> None:
     """Show what can be measured here: versions, backends, threads, energy counters, and how noisy the machine is."""
-    from binas.resources.doctor import diagnose
+    from binas.costs.doctor import diagnose
 
     found = diagnose()
     if as_json:

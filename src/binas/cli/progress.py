@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from binas.pipeline.teller import Teller
+from binas.run.teller import Teller
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-    from binas.resources.measure import Report
-    from binas.resources.session import Progress
+    from binas.costs.measure import Report
+    from binas.costs.session import Progress
 
 REDRAW_SECONDS = 0.1
 LINE_SECONDS, LONGEST = 15.0, 300.0  # between plain lines: first, and after some of them

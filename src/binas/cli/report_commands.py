@@ -12,8 +12,8 @@ from binas.cli.output import Json, examples, print_json, say, table
 
 if TYPE_CHECKING:
     from binas.insights import Insights, Per, Rule
-    from binas.pipeline.folder import Folder
     from binas.report.data import ReportData
+    from binas.run.folder import Folder
 
 SHOWN_RULES = 12
 
@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
 def insights(folder: Dir, cost: CostName = None, as_json: Json = False) -> None:
     """Show what depth and options bring, what they cost, and what can be said about it."""
     from binas.insights import find_insights
-    from binas.pipeline.folder import load
+    from binas.run.folder import load
 
     opened = load(folder)
     found = find_insights(opened.contributions, opened.costs[cost or _usual_cost(opened)])
@@ -102,8 +102,8 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Write a page about a folder's tables: the frontier, a slider over the limit, insights, checks."""
-    from binas.errors import FileError
-    from binas.files import write_text
+    from binas.base.errors import FileError
+    from binas.base.files import write_text
     from binas.report.figures import figures
     from binas.report.numbers import report_numbers, summary
     from binas.report.page import page
@@ -127,9 +127,9 @@ def report(
 
 def _usual_cost(opened: Folder) -> str:
     """The cost of a run's first limit; of other folders latency, or the first there is."""
-    from binas.files import exists
-    from binas.pipeline.config import FILE, load_config
-    from binas.pipeline.limits import resolve
+    from binas.base.files import exists
+    from binas.run.config import FILE, load_config
+    from binas.run.limits import resolve
 
     if exists(opened.path / FILE):
         questions = load_config(opened.path / FILE).search.limits
@@ -141,16 +141,16 @@ def _gathered(folder: Path, cost: str | None, limits: list[str], command: str) -
     """All that a run knows where its networks are made, or what a folder of tables holds."""
     from dataclasses import replace
 
-    from binas.files import exists
-    from binas.pipeline.folder import load
+    from binas.base.files import exists
     from binas.report.assemble import choose, gather
+    from binas.run.folder import load
 
     opened = load(folder)
     cost = cost or _usual_cost(opened)
     if not exists(folder / "networks.json"):
         return gather(opened.contributions, opened.costs, cost, folder, limits, [command])
-    from binas.pipeline.report_step import run_report
-    from binas.pipeline.run import open_run
+    from binas.run.report_step import run_report
+    from binas.run.run import open_run
 
     data = run_report(open_run(folder), cost)
     more = tuple(choose(opened.contributions, opened.costs, cost, limit) for limit in limits)

@@ -10,12 +10,12 @@ import typer
 
 from binas.cli.output import Json, examples, print_json, say, table
 from binas.cli.progress import Terminal, duration
-from binas.pipeline.teller import Teller
+from binas.run.teller import Teller
 
 if TYPE_CHECKING:
-    from binas.pipeline.config import RunConfig
-    from binas.pipeline.run import Run
-    from binas.pipeline.status import Standing
+    from binas.run.config import RunConfig
+    from binas.run.run import Run
+    from binas.run.status import Standing
 
 Changes = Annotated[
     list[str] | None,
@@ -65,11 +65,11 @@ def run(
 
     Only what a change makes stale is done again: another limit searches again, another device measures again.
     """
-    from binas.errors import ConfigError
-    from binas.pipeline.costs_step import check_device
-    from binas.pipeline.engine import advance, judge
-    from binas.pipeline.estimator_steps import check_images
-    from binas.pipeline.steps import CONTRIBUTION, COST, STEPS
+    from binas.base.errors import ConfigError
+    from binas.run.costs_step import check_device
+    from binas.run.engine import advance, judge
+    from binas.run.estimator_steps import check_images
+    from binas.run.steps import CONTRIBUTION, COST, STEPS
 
     if os.environ.get("WORLD_SIZE", "1") != "1":
         raise ConfigError(
@@ -98,7 +98,7 @@ def do_step(context: typer.Context, folder: Path, name: str, as_json: bool) -> b
 
     Says whether it did: a folder of tables, or a command with options, is not its business.
     """
-    from binas.files import exists
+    from binas.base.files import exists
 
     given = {
         key
@@ -107,9 +107,9 @@ def do_step(context: typer.Context, folder: Path, name: str, as_json: bool) -> b
     }
     if given - {"run", "folder", "as_json", "quiet"} or not exists(folder / "config.yaml"):
         return False  # before anything heavy is loaded
-    from binas.pipeline.engine import advance
-    from binas.pipeline.run import open_run
-    from binas.pipeline.steps import STEPS
+    from binas.run.engine import advance
+    from binas.run.run import open_run
+    from binas.run.steps import STEPS
 
     step = next(step for step in STEPS if step.name == name)
     quiet = as_json or bool(context.params.get("quiet"))
@@ -123,7 +123,7 @@ def do_step(context: typer.Context, folder: Path, name: str, as_json: bool) -> b
 
 
 def _files_of(folder: Path, name: str) -> list[str]:
-    from binas.pipeline.step import read_record
+    from binas.run.step import read_record
 
     record = read_record(folder, name)
     return [] if record is None else [str(folder / file) for file in record.files]
@@ -131,7 +131,7 @@ def _files_of(folder: Path, name: str) -> list[str]:
 
 def prepared(out: Path, config: Path | None, changes: list[str], redo: bool, teller: Teller) -> Run:
     """The run in ``out`` with the configuration given, or its own, changed by ``changes``."""
-    from binas.pipeline.start import create_run
+    from binas.run.start import create_run
     from binas.supernet.memory import keep_memory
 
     keep_memory()
@@ -140,7 +140,7 @@ def prepared(out: Path, config: Path | None, changes: list[str], redo: bool, tel
 
 def joined(out: Path, config: Path | None, changes: list[str]) -> Run:
     """The same run for a process that helps the one that prepares it."""
-    from binas.pipeline.run import Run
+    from binas.run.run import Run
     from binas.space.files import load_space
 
     chosen = _config(out, config, changes)
@@ -148,17 +148,17 @@ def joined(out: Path, config: Path | None, changes: list[str]) -> Run:
 
 
 def _config(out: Path, config: Path | None, changes: list[str]) -> RunConfig:
-    from binas.files import exists
-    from binas.pipeline.config import FILE, load_config
+    from binas.base.files import exists
+    from binas.run.config import FILE, load_config
 
     return load_config(out / FILE if config is None and exists(out / FILE) else config, changes)
 
 
 def _networks(run: Run) -> list[dict[str, Any]]:
     """Each limit with its answer, what it was predicted and measured to cost, and its tuned network."""
-    from binas.pipeline.export_step import on_device
-    from binas.pipeline.finetune_step import read_networks
-    from binas.pipeline.search_step import read_results
+    from binas.run.export_step import on_device
+    from binas.run.finetune_step import read_networks
+    from binas.run.search_step import read_results
 
     tuned = {question: network.model_dump(mode="json") for question, network in read_networks(run).items()}
     return [
@@ -173,7 +173,7 @@ def _networks(run: Run) -> list[dict[str, Any]]:
 
 def _show_networks(found: list[dict[str, Any]]) -> None:
     """A row per limit."""
-    from binas.pipeline.export_step import limits_text
+    from binas.run.export_step import limits_text
 
     rows = []
     for item in found:
@@ -213,7 +213,7 @@ def _show_networks(found: list[dict[str, Any]]) -> None:
 
 def _show_rivals(run: Run) -> None:
     """What the search bought, a row per limit; accuracies on the same test images."""
-    from binas.pipeline.compare_step import read_rivals
+    from binas.run.compare_step import read_rivals
 
     rows = []
     for item in read_rivals(run):
@@ -258,9 +258,9 @@ def _points(difference: tuple[float, float]) -> str:
 
 def _show_files(run: Run) -> None:
     """Where the networks and the page are."""
-    from binas.pipeline.finetune_step import read_networks
-    from binas.pipeline.network_record import EXPORT, network_folder
-    from binas.pipeline.report_step import REPORT
+    from binas.run.finetune_step import read_networks
+    from binas.run.network_record import EXPORT, network_folder
+    from binas.run.report_step import REPORT
 
     for question, record in read_networks(run).items():
         folder = network_folder(run.folder, record.name) / EXPORT
@@ -270,9 +270,9 @@ def _show_files(run: Run) -> None:
 
 def status(run: RunFolder, as_json: Json = False) -> None:
     """Show what is done, what is stale and why, what is left and how long it will take."""
-    from binas.pipeline.run import open_run
-    from binas.pipeline.status import standings, total_left
-    from binas.pipeline.steps import STEPS
+    from binas.run.run import open_run
+    from binas.run.status import standings, total_left
+    from binas.run.steps import STEPS
 
     found = standings(open_run(run), STEPS)
     left, unknown = total_left(found)
@@ -311,7 +311,7 @@ def init(
     ),
 ) -> None:
     """Write a configuration to start from, with every setting explained, for a folder of images."""
-    from binas.pipeline.starter import write_starter
+    from binas.run.starter import write_starter
 
     made = write_starter(out, data)
     say(made.sentence())

@@ -14,7 +14,7 @@ from binas.cli.run_commands import do_step
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from binas.resources.statistics import Estimate
+    from binas.costs.statistics import Estimate
     from binas.search import Evaluation, Explanation, Frontier, SearchProblem, SearchResult
     from binas.search.explain import Alternative, Decision
     from binas.search.price import Price
@@ -93,7 +93,7 @@ def search(
     """
     if do_step(context, folder, "search", as_json):
         return
-    from binas.pipeline.folder import load
+    from binas.run.folder import load
     from binas.search import solve
     from binas.search.price import prices
 
@@ -121,11 +121,11 @@ def _on_device(
     problem: SearchProblem, search: Callable[[SearchProblem], SearchResult], as_json: bool
 ) -> SearchResult:
     """The answer that keeps its limits when it is built and measured; an error when none does."""
+    from binas.base.errors import ProblemError
     from binas.cli.progress import progress_bar
-    from binas.errors import ProblemError
-    from binas.pipeline.closed_loop import keep_limits
-    from binas.resources.measure import measurable, measure_architecture, measuring_again
-    from binas.resources.session import Plan
+    from binas.costs.measure import measurable, measure_architecture, measuring_again
+    from binas.costs.session import Plan
+    from binas.run.closed_loop import keep_limits
 
     def measure(cost: str, architecture: Architecture) -> Estimate:
         how = replace(
@@ -177,7 +177,7 @@ def _search_json(
 
 def _no_answer(result: SearchResult, as_json: bool) -> None:
     """Say why there is no architecture, and leave with exit code 2."""
-    from binas.errors import ProblemError
+    from binas.base.errors import ProblemError
     from binas.search import Status, explain_infeasible
 
     if result.status is not Status.INFEASIBLE:
@@ -282,10 +282,10 @@ def frontier(
     as_json: Json = False,
 ) -> None:
     """Find every architecture that no other beats in accuracy and cost: the answer for all limits at once."""
-    from binas.errors import FileError
-    from binas.files import write_text
-    from binas.pipeline.folder import load
-    from binas.pipeline.frontier_file import frontier_csv
+    from binas.base.errors import FileError
+    from binas.base.files import write_text
+    from binas.run.folder import load
+    from binas.run.frontier_file import frontier_csv
     from binas.search.frontier import frontier as trace
 
     if plot is not None and plot.suffix not in (".html", ".png"):
@@ -307,7 +307,7 @@ def frontier(
 
 
 def _no_frontier(found: Frontier, as_json: bool) -> None:
-    from binas.errors import ProblemError
+    from binas.base.errors import ProblemError
     from binas.search import explain_infeasible
 
     report = explain_infeasible(found.problem)
@@ -350,8 +350,8 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Explain an architecture: per decision what it brings, what it costs, what the best alternative gives."""
-    from binas.errors import ProblemError
-    from binas.pipeline.folder import load
+    from binas.base.errors import ProblemError
+    from binas.run.folder import load
     from binas.search import explain as explain_architecture
     from binas.search import explain_infeasible, solve
     from binas.space.reading import read_architecture

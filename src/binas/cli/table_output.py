@@ -18,8 +18,8 @@ Overwrite = Annotated[bool, typer.Option(help="Replace an existing file.")]
 
 def check_out(out: Path, overwrite: bool) -> None:
     """Refuse before any work what could not be written after it."""
-    from binas.errors import FileError
-    from binas.files import exists
+    from binas.base.errors import FileError
+    from binas.base.files import exists
 
     if out.suffix.lower() not in (".json", ".csv"):
         raise FileError(f"cannot write a table to {out}: name a file that ends in .json or .csv.")

@@ -12,7 +12,7 @@ import typer
 from binas.cli.output import Json, examples, print_json, say, table
 from binas.cli.progress import Terminal
 from binas.cli.run_commands import Changes, Quiet, Redo, joined, prepared
-from binas.pipeline.teller import Teller
+from binas.run.teller import Teller
 
 
 class Part(StrEnum):
@@ -61,8 +61,8 @@ def train(
 
     Interrupt it at any time; the same command goes on.
     """
-    from binas.pipeline.start import train as train_run
-    from binas.pipeline.training_steps import help_training, meet
+    from binas.run.start import train as train_run
+    from binas.run.training_steps import help_training, meet
     from binas.training.phases import supernet_metrics
 
     if os.environ.get("RANK", "0") != "0":  # one of several processes prepares the folder, writes and speaks
@@ -92,7 +92,7 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Accuracy of architectures with the supernet's weights, each as a network of its own."""
-    from binas.pipeline.run import open_run
+    from binas.run.run import open_run
     from binas.supernet.memory import keep_memory
     from binas.training.evaluation import evaluate_architecture
 

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from binas.base.errors import DataError
 from binas.data.dataset import ImageData
 from binas.data.dividing import Division, Parts, divide
 from binas.data.images import ArrayImages, numbered_classes
-from binas.errors import DataError
 
 MAX_BYTES = 8 * 2**30
 KEYS = ("images", "labels", "test_images", "test_labels", "classes")

@@ -19,8 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Generator, Tensor
 from torch.nn import functional
 
+from binas.base.errors import DataError
 from binas.data.dataset import ImageData
-from binas.errors import DataError
 
 SMALL = 64  # up to this many pixels a side, images are padded and cropped, not resized, and policies are CIFAR-10's
 ERASED_SHARE = (0.02, 0.33)  # of the area, and height to width, as in the paper on random erasing

@@ -6,9 +6,9 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from binas.base.errors import DataError, several
 from binas.data.images import Images
 from binas.data.statistics import PerChannel, channel_statistics
-from binas.errors import DataError, several
 
 if TYPE_CHECKING:
     from binas.space import SearchSpace

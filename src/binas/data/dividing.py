@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from binas.base.errors import DataError
 from binas.data.dataset import ImageData
 from binas.data.file_images import prepared
 from binas.data.images import IndexedImages
 from binas.data.splitting import check_classes, stratified_sample, stratified_split
-from binas.errors import DataError
 
 USUAL_NAMES = {"validation": ("validation", "val", "valid"), "test": ("test",)}
 

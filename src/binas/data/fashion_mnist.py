@@ -7,12 +7,12 @@ from pathlib import Path
 
 import torch
 
+from binas.base.errors import DataError
+from binas.base.files import read_json
 from binas.data.dataset import ImageData
 from binas.data.dividing import Division, Parts, divide
 from binas.data.idx import idx_bytes, read_idx
 from binas.data.images import ArrayImages
-from binas.errors import DataError
-from binas.files import read_json
 
 CLASSES = (
     "t-shirt",

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from binas.base.errors import DataError, several
 from binas.data.decoding import Format, UnreadableError, decode, measure
 from binas.data.images import ArrayImages, Batch, Images, IndexedImages, Indices, batch_rows, checked_labels
-from binas.errors import DataError, several
 
 CACHED_BYTES = 2**30
 AHEAD = 3  # batches being decoded while one is used

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import torch
 
+from binas.base.errors import DataError
 from binas.data.decoding import Format
 from binas.data.dividing import USUAL_NAMES, Names, Parts
 from binas.data.file_images import FileImages
-from binas.errors import DataError
 
 SUFFIXES = frozenset(
     (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pnm")

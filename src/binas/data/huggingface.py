@@ -18,12 +18,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from binas.base.errors import DataError
 from binas.data.config import DataConfig
 from binas.data.decoding import UnreadableError
 from binas.data.dividing import Parts
 from binas.data.file_images import FileImages
 from binas.data.images import numbered_classes
-from binas.errors import DataError
 
 MAX_ENCODED_BYTES = 2**28
 

@@ -17,7 +17,7 @@ from typing import IO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import DataError
+from binas.base.errors import DataError
 
 MAX_BYTES = 2**28  # five times Fashion-MNIST
 UNSIGNED_BYTE = 8

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from binas.errors import DataError
+from binas.base.errors import DataError
 
 Indices = Sequence[int] | NDArray[np.int64]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from binas.errors import DataError, several
+from binas.base.errors import DataError, several
 
 Rows = NDArray[np.int64]
 

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from binas.base.errors import DataError
 from binas.data.config import DataConfig
 from binas.data.dataset import ImageData
 from binas.data.decoding import UnreadableError, decode
@@ -20,7 +21,6 @@ from binas.data.dividing import Division
 from binas.data.file_images import worked_ahead
 from binas.data.huggingface import class_names, encoded, label_number, load_splits
 from binas.data.images import Batch, checked_labels
-from binas.errors import DataError
 
 Row = tuple[int, dict[str, Any]]
 

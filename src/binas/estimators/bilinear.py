@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import EstimatorError
+from binas.base.errors import EstimatorError
 from binas.estimators.encoded import column_of, decision_names, one_hot_rows
 from binas.estimators.links import Link, LinkName, get_link
 from binas.space.architecture import Architecture

@@ -30,14 +30,14 @@ from typing import Any, ClassVar, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import EstimatorError
+from binas.base.errors import EstimatorError
+from binas.base.files import dump_json, write_text
 from binas.estimators import gram
 from binas.estimators.bilinear import contributions_on_link
 from binas.estimators.encoded import column_of, one_hot_rows
 from binas.estimators.gram import Groups
 from binas.estimators.links import LinkName, get_link
 from binas.estimators.parts import separated
-from binas.files import dump_json, write_text
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions

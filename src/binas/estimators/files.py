@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from binas.errors import EstimatorError, several
+from binas.base.errors import EstimatorError, several
+from binas.base.files import read_json
 from binas.estimators.closed_form import (
     AdditivePredictor,
     BilinearPredictor,
@@ -19,7 +20,6 @@ from binas.estimators.closed_form import (
 )
 from binas.estimators.links import LinkName
 from binas.estimators.within_stage import WithinStageEstimator
-from binas.files import read_json
 from binas.space.space import SearchSpace
 from binas.tables.entries import SpaceReference
 from binas.tables.reading import other_space

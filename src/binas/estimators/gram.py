@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import EstimatorError
+from binas.base.errors import EstimatorError
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

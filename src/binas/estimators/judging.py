@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from binas.errors import EstimatorError
+from binas.base.errors import EstimatorError
 from binas.estimators.metrics import (
     RESAMPLES,
     Interval,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from binas.errors import EstimatorError
+from binas.base.errors import EstimatorError
 from binas.estimators.closed_form import ClosedFormPredictor, Solver
 from binas.estimators.files import CLOSED_FORMS, TENSORS
 from binas.estimators.links import LinkName

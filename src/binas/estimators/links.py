@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from binas.errors import EstimatorError
+from binas.base.errors import EstimatorError
 
 Array = NDArray[np.float64]
 LinkName = Literal["identity", "logit", "log"]

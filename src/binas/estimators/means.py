@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import EstimatorError, several
+from binas.base.errors import EstimatorError, several
 from binas.estimators.bilinear import contributions_on_link
 from binas.estimators.encoded import column_of, decision_names, one_hot_rows
 from binas.estimators.links import LinkName, get_link

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from binas.errors import EstimatorError
+from binas.base.errors import EstimatorError
 
 Array = NDArray[np.float64]
 Statistic = Callable[..., float]

@@ -19,10 +19,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from binas.errors import EstimatorError, FileError, several
+from binas.base.errors import EstimatorError, FileError, several
+from binas.base.files import exists, write_bytes
 from binas.estimators.encoded import one_hot_rows
 from binas.estimators.links import LinkName, get_link
-from binas.files import exists, write_bytes
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.entries import SpaceReference, reference

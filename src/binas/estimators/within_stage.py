@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import EstimatorError
+from binas.base.errors import EstimatorError
 from binas.estimators.closed_form import ClosedFormPredictor, Solver
 from binas.estimators.encoded import stage_columns
 from binas.estimators.gram import Groups

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from binas.errors import ModelError
+from binas.base.errors import ModelError
+from binas.base.files import dump_json, exists, write_bytes
+from binas.costs.analytic import architecture_work
 from binas.export.card import model_card
 from binas.export.facts import ModelFacts
 from binas.export.graph import Graph, InputKind
@@ -31,8 +33,6 @@ from binas.export.model_file import (
 from binas.export.onnx_file import ONNX, onnx_file
 from binas.export.parity import Parity
 from binas.export.torch_file import TORCH, torch_file
-from binas.files import dump_json, exists, write_bytes
-from binas.resources.analytic import architecture_work
 from binas.space.files import space_to_data
 from binas.space.networks import network_sizes
 from binas.supernet.static import StaticNetwork

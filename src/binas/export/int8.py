@@ -19,18 +19,18 @@ from typing import Any, Literal
 
 from torch import Tensor
 
+from binas.costs.backends import Runner
+from binas.costs.backends.onnxruntime import OnnxRuntimeBackend
+from binas.costs.device import BackendDevice
+from binas.costs.machine import device_name, runtime_name
+from binas.costs.session import CONTROL, Plan, run_session
+from binas.costs.settings import Settings
+from binas.costs.statistics import Estimate
+from binas.costs.workloads import control_workload
 from binas.data.dataset import ImageData
 from binas.data.images import Images
 from binas.export.graph import INPUT, Graph
 from binas.export.onnx_file import OnnxRun
-from binas.resources.backends import Runner
-from binas.resources.backends.onnxruntime import OnnxRuntimeBackend
-from binas.resources.device import BackendDevice
-from binas.resources.machine import device_name, runtime_name
-from binas.resources.session import CONTROL, Plan, run_session
-from binas.resources.settings import Settings
-from binas.resources.statistics import Estimate
-from binas.resources.workloads import control_workload
 from binas.training.evaluation import Accuracy
 
 INT8 = "model.int8.onnx"

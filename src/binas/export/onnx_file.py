@@ -8,10 +8,10 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from binas.errors import ModelError
+from binas.base.errors import ModelError
+from binas.costs.onnx_graph import to_onnx
 from binas.export.graph import INPUT, OUTPUT, Graph
 from binas.export.parity import Parity, check_parity
-from binas.resources.onnx_graph import to_onnx
 from binas.version import __version__
 
 ONNX: Final = "model.onnx"

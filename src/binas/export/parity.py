@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from binas.errors import ModelError
+from binas.base.errors import ModelError
 from binas.export.graph import Graph
 
 BATCHES = (1, 7)  # neither is the batch a file is traced with

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import TableError
+from binas.base.errors import TableError
 from binas.space.encoding import Encoding
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from binas.errors import ProblemError
-from binas.files import exists, read_text
+from binas.base.errors import ProblemError
+from binas.base.files import exists, read_text
 from binas.report.data import Chosen, ReportData
 from binas.report.frontier_numbers import standard_errors
 from binas.search.infeasible import explain_infeasible

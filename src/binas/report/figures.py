@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from binas.files import write_bytes
+from binas.base.files import write_bytes
 from binas.report.data import ReportData
 from binas.report.numbers import report_numbers
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.alternatives import best_architectures
 from binas.search.frontier import frontier
 from binas.search.objective import BatchValues

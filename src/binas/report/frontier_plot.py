@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from binas.errors import FileError
-from binas.files import write_bytes, write_text
+from binas.base.errors import FileError
+from binas.base.files import write_bytes, write_text
 from binas.search.frontier import Frontier
 
 

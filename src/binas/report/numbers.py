@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from binas.errors import BinasError, SpaceError
+from binas.base.errors import BinasError, SpaceError
+from binas.costs.analytic import analytic_costs
 from binas.estimators.judging import report
 from binas.insights.summary import find_insights
 from binas.report.data import Chosen, Reference, ReportData
 from binas.report.drawing import drawing
 from binas.report.frontier_numbers import frontier_numbers, runner_ups, significant
-from binas.resources.analytic import analytic_costs
 from binas.search.objective import BatchValues
 from binas.search.problem import SearchProblem, parse_limit
 from binas.space.space import SearchSpace

@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from binas.files import write_text
+from binas.base.files import write_text
 from binas.report.data import Chosen, Reference, ReportData, StepTime
 from binas.report.numbers import report_numbers
 

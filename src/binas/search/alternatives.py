@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.dual import Padded, Relaxed, cheapest, solve_dual
 from binas.search.labels import Labels, decode, nothing
 from binas.search.lagrangian import Reduced, TooManyError, above, cross, lagrangian_values, stage_labels

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.bounds import Bounds, make_bounds
 from binas.search.labels import Labels, choices, merge, nothing, pareto, staircase, unite
 from binas.search.terms import StageTerms, Terms

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.fold import fold
 from binas.search.labels import decode
 from binas.search.problem import Evaluation, Limit, SearchProblem

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.matrices import tight_form
 from binas.search.objective import BilinearObjective
 from binas.search.problem import Limit, SearchProblem, evaluate

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.objective import BilinearObjective
 from binas.search.problem import SearchProblem
 from binas.search.terms import Row, limit_rows

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.space.architecture import Architecture
 from binas.space.encoding import Encoding
 from binas.space.space import SearchSpace

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from binas.errors import ProblemError, UnitError
+from binas.base.errors import ProblemError, UnitError
 from binas.search.objective import (
     LARGEST,
     BilinearObjective,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.problem import SearchProblem
 from binas.search.restrict import restricted
 from binas.search.result import Answer, SearchResult, Status

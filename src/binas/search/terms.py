@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.objective import BilinearObjective, StagewiseObjective
 from binas.search.problem import Limit, SearchProblem
 from binas.space.space import SearchSpace

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from binas.errors import SolverClaimError
+from binas.base.errors import SolverClaimError
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.result import Answer, SearchResult, Status
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from binas.errors import ArchitectureError
-from binas.files import parse_json
+from binas.base.errors import ArchitectureError
+from binas.base.files import parse_json
 
 CONFIG_NAME = re.compile(r"[A-Za-z0-9.+]{1,60}")
 EMPTY_STAGE = "0"

@@ -16,8 +16,8 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from binas.errors import ArchitectureError, FileError, SpaceError
-from binas.files import parse_json
+from binas.base.errors import ArchitectureError, FileError, SpaceError
+from binas.base.files import parse_json
 from binas.space.architecture import Architecture
 from binas.space.codes import ACTIVATIONS, MAX_NUMBER, BlockCode
 from binas.space.families import FIELDS, family_of, family_of_kind, known_kinds

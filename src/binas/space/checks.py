@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from binas.errors import SpaceError, several
+from binas.base.errors import SpaceError, several
 from binas.space.architecture import CONFIG_NAME, EMPTY_STAGE
 
 if TYPE_CHECKING:

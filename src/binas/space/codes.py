@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from binas.errors import SpaceError
+from binas.base.errors import SpaceError
 from binas.space.space import OptionValue
 
 ACTIVATIONS = ("re", "r6", "hs", "sw")

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from binas.errors import ArchitectureError
+from binas.base.errors import ArchitectureError
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 

@@ -13,8 +13,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from binas.errors import ArchitectureError, SpaceError, several
-from binas.files import YamlDocument, dump_json, exists, parse_yaml, read_json, read_yaml, write_text
+from binas.base.errors import ArchitectureError, SpaceError, several
+from binas.base.files import YamlDocument, dump_json, exists, parse_yaml, read_json, read_yaml, write_text
 from binas.space.blockstrings import parse_block
 from binas.space.checks import MAX_CONFIGS, MAX_DEPTH, SPACE_NAME, STAGE_NAME
 from binas.space.space import Config, OptionValue, SearchSpace, Stage, make_options

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from binas.errors import SpaceError
+from binas.base.errors import SpaceError
 from binas.space.blockstrings import block_code, parse_repeated
 from binas.space.codes import BlockCode
 from binas.space.families import Shape

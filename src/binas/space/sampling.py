@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace, Stage
 

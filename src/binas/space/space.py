@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import ArchitectureError
+from binas.base.errors import ArchitectureError
 from binas.space.architecture import Architecture
 from binas.space.checks import check_space
 

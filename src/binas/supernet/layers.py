@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from binas.errors import SpaceError
+from binas.base.errors import SpaceError
 from binas.space.families import ConvShape, SqueezeShape
 from binas.supernet.plain import NORM_EPS, NORM_MOMENTUM, ConvNorm, SqueezeExcite, initialise_convolution
 from binas.supernet.rows import as_images, as_rows

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from binas.errors import ArchitectureError
+from binas.base.errors import ArchitectureError
 from binas.space.architecture import Architecture
 from binas.space.encoding import Encoding
 from binas.space.families import Shape, family_of

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from binas.errors import ArchitectureError
+from binas.base.errors import ArchitectureError
 from binas.space.architecture import Architecture
 from binas.space.encoding import Encoding
 from binas.space.space import SearchSpace

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, nn
 
-from binas.errors import SpaceError
+from binas.base.errors import SpaceError
 from binas.space.codes import BlockCode
 from binas.space.families import (
     MOBILENET_V3,

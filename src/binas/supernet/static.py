@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from binas.errors import ArchitectureError
+from binas.base.errors import ArchitectureError
 from binas.space.architecture import Architecture
 from binas.space.blockstrings import parse_network, parse_repeated
 from binas.space.families import MOBILENET_V3, SqueezeRule

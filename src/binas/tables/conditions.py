@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from binas.errors import TableError
+from binas.base.errors import TableError
 from binas.tables.entries import Provenance
 
 KEYS = ("device", "runtime", "threads", "batch", "dtype", "memory_format", "onednn")

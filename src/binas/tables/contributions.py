@@ -18,8 +18,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from binas.errors import TableError, several
-from binas.files import dump_json, write_text
+from binas.base.errors import TableError, several
+from binas.base.files import dump_json, write_text
 from binas.space.space import SearchSpace
 from binas.tables.entries import (
     Array,

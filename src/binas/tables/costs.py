@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from binas.errors import TableError, UnitError, several
-from binas.files import dump_json, write_text
+from binas.base.errors import TableError, UnitError, several
+from binas.base.files import dump_json, write_text
 from binas.space.space import SearchSpace
 from binas.tables.entries import (
     Column,

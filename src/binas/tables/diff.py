@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from binas.errors import TableError, UnitError
+from binas.base.errors import TableError, UnitError
 from binas.space.space import SearchSpace
 from binas.tables.conditions import differing
 from binas.tables.costs import Cost, CostTable

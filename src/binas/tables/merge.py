@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from binas.errors import TableError, UnitError
+from binas.base.errors import TableError, UnitError
 from binas.tables.conditions import KEYS, describe, differing
 from binas.tables.costs import Cost, CostTable
 from binas.tables.entries import Array, Column, Provenance

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from binas.errors import TableError, several
-from binas.files import read_json, read_text
+from binas.base.errors import TableError, several
+from binas.base.files import read_json, read_text
 from binas.space.space import SearchSpace
 from binas.tables.entries import SpaceReference
 

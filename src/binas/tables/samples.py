@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from binas.errors import ArchitectureError, TableError, several
-from binas.files import dump_json, read_json, write_text
+from binas.base.errors import ArchitectureError, TableError, several
+from binas.base.files import dump_json, read_json, write_text
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.entries import Provenance, SpaceReference, reference

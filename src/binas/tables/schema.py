@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from binas.errors import TableError
+from binas.base.errors import TableError
 from binas.space.files import space_schema
 from binas.tables.contributions import ContributionsFile
 from binas.tables.costs import CostsFile

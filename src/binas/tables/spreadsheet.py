@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from binas.errors import TableError, several
-from binas.files import parse_json
+from binas.base.errors import TableError, several
+from binas.base.files import parse_json
 from binas.tables.contributions import FORMAT as CONTRIBUTIONS
 from binas.tables.contributions import Contributions
 from binas.tables.costs import FORMAT as COSTS

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from binas.errors import UnitError
+from binas.base.errors import UnitError
 
 MICRO = ("u", "\u00b5", "\u03bc")  # u, the micro sign, the Greek letter
 TIME = {"s": 1.0, "ms": 1e-3, **{micro + "s": 1e-6 for micro in MICRO}, "ns": 1e-9}

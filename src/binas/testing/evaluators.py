@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.accuracy.design import Design
-from binas.accuracy.outcomes import Array, Indices, Outcomes
+from binas.contributions.design import Design
+from binas.contributions.outcomes import Array, Indices, Outcomes
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from binas.errors import TableError
-from binas.files import read_json
+from binas.base.errors import TableError
+from binas.base.files import read_json
 from binas.space.architecture import Architecture
 from binas.space.files import load_builtin
 from binas.space.space import Config, OptionValue, SearchSpace, Stage, make_options

@@ -18,8 +18,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from binas.errors import CheckpointError, FileError
-from binas.files import dump_json, exists, read_json, write_bytes, write_text
+from binas.base.errors import CheckpointError, FileError
+from binas.base.files import dump_json, exists, read_json, write_bytes, write_text
 from binas.version import __version__
 
 FORMAT = "binas/checkpoint"

@@ -6,9 +6,9 @@ import os
 
 import torch
 
+from binas.base.errors import DataError, TrainingError
 from binas.data.augment import Augmentation
 from binas.data.dataset import ImageData
-from binas.errors import DataError, TrainingError
 from binas.training.config import Phase, TrainingConfig
 
 

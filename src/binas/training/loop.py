@@ -19,9 +19,9 @@ from accelerate import Accelerator, DistributedDataParallelKwargs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor, nn
 
+from binas.base.errors import CheckpointError, TrainingError
 from binas.data.augment import Augmentation
 from binas.data.dataset import ImageData
-from binas.errors import CheckpointError, TrainingError
 from binas.training.averaging import Average
 from binas.training.checkpoint import (
     Checkpoint,

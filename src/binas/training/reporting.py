@@ -11,8 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from binas.errors import FileError
-from binas.files import exists, read_text, write_text
+from binas.base.errors import FileError
+from binas.base.files import exists, read_text, write_text
 
 LINES = "metrics.jsonl"
 

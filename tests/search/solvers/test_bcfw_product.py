@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from binas.errors import ProblemError
-from binas.pipeline.example import paper_contributions, paper_costs
+from binas.base.errors import ProblemError
+from binas.run.example import paper_contributions, paper_costs
 from binas.search.problem import Limit, SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from binas.errors import ProblemError, SolverClaimError
+from binas.base.errors import ProblemError, SolverClaimError
 from binas.search.objective import CallableObjective, QuadraticObjective
 from binas.search.problem import evaluate
 from binas.search.result import Answer, Status

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.objective import BilinearObjective, QuadraticObjective
 from binas.search.problem import Limit, SearchProblem, evaluate
 from binas.search.result import Status

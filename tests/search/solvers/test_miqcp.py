@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from binas.errors import ProblemError, SolverClaimError
-from binas.pipeline.example import paper_contributions, paper_costs
+from binas.base.errors import ProblemError, SolverClaimError
+from binas.run.example import paper_contributions, paper_costs
 from binas.search.objective import CallableObjective, QuadraticObjective
 from binas.search.problem import Limit, SearchProblem, evaluate
 from binas.search.result import Status

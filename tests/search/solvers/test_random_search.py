@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.objective import CallableObjective, QuadraticObjective
 from binas.search.problem import Limit, SearchProblem
 from binas.search.result import Status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.solvers._base import Capabilities, Options, Solver
 
 SOLVERS = {

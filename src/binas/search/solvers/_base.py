@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from binas.errors import ProblemError, SolverUnavailableError
+from binas.base.errors import ProblemError, SolverUnavailableError
 from binas.search.problem import SearchProblem
 from binas.search.result import Answer
 from binas.space.architecture import Architecture

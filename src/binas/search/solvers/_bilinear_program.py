@@ -24,7 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import SolverClaimError
+from binas.base.errors import SolverClaimError
 from binas.search.matrices import Bilinear, TightForm, paper_form, structure, tight_form
 from binas.search.objective import BilinearObjective, QuadraticObjective
 from binas.search.problem import Evaluation, SearchProblem, evaluate

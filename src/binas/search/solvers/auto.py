@@ -7,7 +7,7 @@ budget of candidates, and HiGHS when that is exceeded.
 
 from __future__ import annotations
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.lagrangian import MAX_CANDIDATES, TooManyError
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Answer, Status

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.matrices import Bilinear, bilinear_part, require_bilinear
 from binas.search.problem import SearchProblem
 from binas.search.solvers._base import Capabilities

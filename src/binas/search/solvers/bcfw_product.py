@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.solvers._base import Capabilities
 from binas.search.solvers._relaxed import Domain, RelaxedSolver, stage_blocks
 from binas.search.solvers.bcfw import BlockSteps, bilinear_smooth

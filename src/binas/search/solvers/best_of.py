@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from binas.errors import ProblemError, SolverClaimError, SolverUnavailableError
+from binas.base.errors import ProblemError, SolverClaimError, SolverUnavailableError
 from binas.search.problem import SearchProblem
 from binas.search.result import Answer, SearchResult, Status
 from binas.search.solvers import SOLVERS, make_solver

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.dual import Padded, Relaxed, best_for, cheapest, indices_of
 from binas.search.objective import BatchValues, BilinearObjective
 from binas.search.problem import Evaluation, SearchProblem, evaluate

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.matrices import bilinear_part
 from binas.search.objective import CallableObjective, QuadraticObjective
 from binas.search.problem import SearchProblem

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.lagrangian import MAX_CANDIDATES, TooManyError, solve_exact, to_architecture
 from binas.search.problem import SearchProblem
 from binas.search.result import Answer, Status

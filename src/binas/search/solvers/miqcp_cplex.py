@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.result import Status
 from binas.search.solvers._base import Capabilities, Options
 from binas.search.solvers._bilinear_program import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from binas.errors import ProblemError
+from binas.base.errors import ProblemError
 from binas.search.problem import SearchProblem
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import ANYTHING, Capabilities, Options, Solver

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from binas.errors import SpaceError
+from binas.base.errors import SpaceError
 from binas.space.codes import BlockCode
 from binas.space.families.layers import Layer, SqueezeRule
 from binas.space.space import Config, Stage

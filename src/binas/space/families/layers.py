@@ -1,7 +1,7 @@
 """Layers without weights: what a block computes, as shapes.
 
 A family describes its block with these; from the description come the plain network (:mod:`binas.supernet.plain`)
-and every analytic cost (:mod:`binas.resources.analytic`). A :class:`Trace` is the description unrolled for one
+and every analytic cost (:mod:`binas.costs.analytic`). A :class:`Trace` is the description unrolled for one
 image: tensors in the order in which they are written, and the operation that writes each.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from binas.errors import SpaceError
+from binas.base.errors import SpaceError
 from binas.space.rounding import round_channels
 
 

@@ -8,7 +8,7 @@ and no ``noskip``; ``cn`` has none.
 
 from __future__ import annotations
 
-from binas.errors import SpaceError
+from binas.base.errors import SpaceError
 from binas.space.codes import DEFAULT_ACTIVATION, BlockCode, activation, positive, whole
 from binas.space.families._base import Family
 from binas.space.families.layers import BlockShape, ConvShape, Layer, SqueezeRule, SqueezeShape

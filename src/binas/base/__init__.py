@@ -1,0 +1,1 @@
+"""What every room needs, once: errors, files, progress, intervals, JSON lines, identities."""

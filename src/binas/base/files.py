@@ -1,0 +1,231 @@
+"""Reading files that may be hostile and writing files that are never half written.
+
+JSON and YAML only. YAML is read without tags, aliases or duplicate keys, so a "YAML bomb" cannot
+expand, and every value remembers its line for error messages. JSON refuses duplicate keys too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from binas.base.errors import FileError
+
+MAX_YAML_BYTES = 4 * 2**20
+MAX_JSON_BYTES = 512 * 2**20
+MAX_DEPTH = 40
+NEW_FILE_MODE = 0o644
+
+Key = tuple[str | int, ...]
+
+# libyaml where PyYAML was built with it: the same events, many times faster.
+_Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_text(path: Path, max_bytes: int = MAX_JSON_BYTES) -> str:
+    """The text of a UTF-8 file of at most ``max_bytes`` bytes, without a byte order mark."""
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            data = b"" if size > max_bytes else file.read(max_bytes + 1)  # a pipe does not know its size
+    except (OSError, ValueError) as error:
+        raise FileError(f"cannot read {_shown(path)}: {_reason(error)}. Check the path.") from error
+    if max(size, len(data)) > max_bytes:
+        raise FileError(f"{path} has more than the {max_bytes} bytes that are read. Is it the right file?")
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}).") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file atomically: it holds either the old content or all of the new."""
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise FileError(
+            f"cannot write {path}: half of a surrogate pair is not text. Nothing was changed."
+        ) from error
+    write_bytes(path, data)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file atomically: a temporary file beside it, synced, then renamed over it."""
+    with _reported(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else NEW_FILE_MODE
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).chmod(mode)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def _reported(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise FileError(f"cannot write {_shown(path)}: {_reason(error)}. Nothing was changed.") from error
+
+
+def _shown(path: Path) -> str:
+    text = str(path)
+    return text if len(text) <= 300 else text[:300] + "..."
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def exists(path: Path) -> bool:
+    """Whether there is something at ``path``; False too for what can be no path (too long, a NUL byte)."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def read_json(path: Path, allow_nan: bool = False) -> Any:
+    """Parse a JSON file; NaN and Infinity, which are not JSON, are refused unless the caller checks them."""
+    return parse_json(read_text(path), str(path), allow_nan)
+
+
+def parse_json(text: str, where: str, allow_nan: bool = False) -> Any:
+    """Parse JSON text, naming ``where`` it came from in any error."""
+
+    def refuse(name: str) -> Any:
+        raise FileError(f"{where} holds the value {name}, which is not a finite number.")
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        if len(result) < len(pairs):
+            twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+            raise FileError(f"{where} has the key {twice[:60]!r} twice in one object; keep one of them.")
+        return result
+
+    try:
+        return json.loads(text, parse_constant=float if allow_nan else refuse, object_pairs_hook=unique)
+    except json.JSONDecodeError as error:
+        raise FileError(
+            f"{where} is not complete JSON: {error.msg} at line {error.lineno}, column {error.colno}. "
+            "Was the file cut off while being copied?"
+        ) from error
+    except RecursionError as error:
+        raise FileError(f"{where} is nested too deeply to be a binas file.") from error
+    except ValueError as error:  # an integer with thousands of digits
+        raise FileError(f"{where} holds a number that cannot be read: {error}.") from error
+
+
+def dump_json(data: Any) -> str:
+    """Readable JSON with a final newline; refuses NaN."""
+    try:
+        return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    except ValueError as error:
+        raise FileError(f"cannot write JSON: a value is NaN or infinite ({error}).") from error
+
+
+@dataclass(frozen=True)
+class YamlDocument:
+    """Plain data of a YAML file, and the line of each key for error messages."""
+
+    data: Any
+    lines: dict[Key, int]
+
+    def line(self, key: Key) -> int | None:
+        """Line of ``key`` or of its nearest enclosing value."""
+        while key and key not in self.lines:
+            key = key[:-1]
+        return self.lines.get(key)
+
+
+def read_yaml(path: Path) -> YamlDocument:
+    """Read a YAML file safely."""
+    return parse_yaml(read_text(path, MAX_YAML_BYTES), str(path))
+
+
+def parse_yaml(text: str, where: str = "text") -> YamlDocument:
+    """Parse YAML without aliases, tags or duplicate keys, remembering line numbers."""
+    try:
+        _check_events(text, where)
+        node = yaml.compose(text, Loader=_Parser)
+        builder = _Builder(where)
+        return YamlDocument(None if node is None else builder.build(node, ()), builder.lines)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f" at line {mark.line + 1}" if mark is not None else ""
+        problem = getattr(error, "problem", None) or str(error)
+        raise FileError(f"{where} is not valid YAML{place}: {problem}.") from error
+
+
+def _check_events(text: str, where: str) -> None:
+    """Refuse what makes YAML dangerous before anything is built."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Parser):
+        place = f"{where}, line {event.start_mark.line + 1}"
+        tag = getattr(event, "tag", None)
+        if isinstance(event, yaml.AliasEvent):
+            raise FileError(f"{place}: YAML aliases (*{event.anchor}) are not read; repeat the value.")
+        if tag not in (None, "!"):
+            raise FileError(f"{place}: YAML tags ({tag}) are not read; write plain values.")
+        if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise FileError(f"{place}: nested more than {MAX_DEPTH} levels deep.")
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            depth -= 1
+
+
+class _Builder:
+    """Plain data from YAML nodes, with the line of every key."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.lines: dict[Key, int] = {}
+        self._scalars: Any = yaml.SafeLoader("")
+
+    def build(self, node: yaml.Node, key: Key) -> Any:
+        self.lines.setdefault(key, node.start_mark.line + 1)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, key)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.build(child, (*key, i)) for i, child in enumerate(node.value)]
+        return self._scalar(node)
+
+    def _mapping(self, node: yaml.MappingNode, key: Key) -> dict[Any, Any]:
+        result: dict[Any, Any] = {}
+        for name_node, value_node in node.value:
+            line = name_node.start_mark.line + 1
+            if not isinstance(name_node, yaml.ScalarNode):
+                raise FileError(f"{self.where}, line {line}: a key must be a name, not a list or a mapping.")
+            name = self._scalar(name_node)
+            if name in result:
+                raise FileError(
+                    f"{self.where}, line {line}: the key {name!r} appears twice; keep one of them."
+                )
+            self.lines[(*key, name)] = line
+            result[name] = self.build(value_node, (*key, name))
+        return result
+
+    def _scalar(self, node: yaml.Node) -> Any:
+        try:
+            return self._scalars.construct_object(node)
+        except ValueError as error:  # a date such as 2024-13-45, an integer with thousands of digits
+            line = node.start_mark.line + 1
+            raise FileError(f"{self.where}, line {line}: a value cannot be read ({error}).") from error

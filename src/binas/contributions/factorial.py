@@ -1,0 +1,138 @@
+"""The factorial protocol: uniform passes that inform all decisions at once.
+
+Every image takes a balanced uniform path in every pass; the outcome says something about each of the path's decisions,
+where the paper's protocol (section 3.2) spends a whole pass on one. All contributions are estimated together by the
+shrunken regression of :mod:`binas.contributions.shrinkage` on the bilinear design of section 3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import kendalltau
+
+from binas.base.errors import ConfigError
+from binas.contributions.design import Design
+from binas.contributions.errorbars import covariance
+from binas.contributions.journal import Journal
+from binas.contributions.normal import GROUPS, Recorded, Sums, normal_equations
+from binas.contributions.outcomes import Evaluator, OutcomeKind
+from binas.contributions.passes import PathsOf, check_measurable, measure
+from binas.contributions.paths import balanced_paths
+from binas.contributions.progress import Watcher
+from binas.contributions.results import table_of
+from binas.contributions.shrinkage import Settings, choose_settings, fit
+from binas.space.sampling import sample_many
+from binas.space.space import SearchSpace
+from binas.tables.contributions import Contributions
+
+FIRST_LOOK = 4  # passes before the first answer
+GROWTH = 1.5  # passes from one answer to the next
+JUDGED = 500  # random architectures whose ranking must be stable
+SPLITS = 20
+
+
+def factorial(
+    evaluator: Evaluator,
+    journal: Journal,
+    passes: int,
+    outcome: OutcomeKind = "log-probability",
+    target: float | None = None,
+    seed: int = 0,
+    watcher: Watcher | None = None,
+) -> Iterator[Contributions]:
+    """Measure up to ``passes`` passes over the evaluator's images, giving better answers on the way.
+
+    With a ``target`` it ends as soon as the stability of the ranking (:func:`stability`) reaches it. Passes that
+    are recorded are not measured again, and the answer is the same as without interruption.
+    """
+    check_measurable(evaluator.space, evaluator.images, GROUPS)
+    if passes < 2:
+        raise ConfigError(f"the factorial protocol needs at least 2 passes over the images, got {passes}.")
+    watcher, design, paths = (
+        watcher or Watcher(),
+        Design(evaluator.space),
+        factorial_paths(evaluator.space, seed),
+    )
+    done = journal.first_missing(passes)
+    with watcher.watching("factorial protocol", passes, evaluator.images, done):
+        for look in looks(passes):
+            if look < done and target is None:
+                continue  # a poorer answer than the one that was there
+            measure(evaluator, journal, look, paths, watcher)
+            answer, stable = factorial_contributions(Recorded(design, journal, look, seed, kinds_of(outcome)))
+            watcher.note(f"stability {stable:.3f}")
+            stop = target is not None and stable >= target
+            if look >= done or stop:
+                yield answer
+            if stop:
+                break
+
+
+def factorial_paths(space: SearchSpace, seed: int) -> PathsOf:
+    """The balanced paths of each pass."""
+    return lambda images, number: balanced_paths(space, images, number, seed)
+
+
+def looks(passes: int) -> list[int]:
+    """Numbers of passes after which an answer is given: a growing distance apart, the last one at the end."""
+    found, at = [], FIRST_LOOK
+    while at < passes:
+        found.append(at)
+        at = max(at + 1, round(at * GROWTH))
+    return [*found, passes]
+
+
+def kinds_of(outcome: OutcomeKind) -> tuple[OutcomeKind, ...]:
+    """The outcomes a fit needs: 0/1 always, as values are accuracies."""
+    return ("correct",) if outcome == "correct" else ("correct", outcome)
+
+
+def factorial_contributions(recorded: Recorded, shrink: bool = True) -> tuple[Contributions, float]:
+    """Contributions from recorded passes, and the stability of the ranking they give.
+
+    Without ``shrink`` it is the plain least-squares fit within images to the 0/1 outcomes. A soft outcome that does not
+    go with correctness is left out; the provenance says which outcome was fitted.
+    """
+    design, sums = recorded.design, normal_equations(recorded)
+    if len(recorded.kinds) > 1 and not sums.soft_helps:
+        recorded, sums = replace(recorded, kinds=("correct",)), sums.first_kind()
+    settings = choose_settings(sums, design.similarities) if shrink else Settings({})
+    found, stable = fit(sums, design.similarities, settings), stability(design, sums, settings, recorded.seed)
+    vector = np.append(sums.means[0], design.contrasts @ found.gamma)
+    errors = covariance(recorded, sums, settings, found)
+    counts = np.append(recorded.evaluations, sums.counts)
+    return table_of(design.space, vector, errors, counts, _about(recorded, settings, stable)), stable
+
+
+def stability(design: Design, sums: Sums, settings: Settings, seed: int) -> float:
+    """Mean Kendall tau-b between rankings fitted to two halves of the images, over random halves.
+
+    The rankings are those of ``JUDGED`` random architectures; halves know less than the whole, so the ranking from
+    all images is more stable than this number says.
+    """
+    rows = design.rows(*design.space.to_indices(sample_many(design.space, JUDGED, seed)))
+    rng, taus = np.random.default_rng([seed, 2]), []
+    for _ in range(SPLITS):
+        groups = rng.permutation(len(sums.grams))
+        halves = np.split(groups, [len(groups) // 2])
+        first, second = (fit(sums.only(half), design.similarities, settings).gamma for half in halves)
+        taus.append(kendalltau(rows @ (design.contrasts @ first), rows @ (design.contrasts @ second))[0])
+    return float(np.mean(np.nan_to_num(taus)))  # a ranking without any order is worth nothing
+
+
+def _about(recorded: Recorded, settings: Settings, stable: float) -> dict[str, Any]:
+    return {
+        "protocol": "factorial",
+        "outcome": recorded.kinds[-1],
+        "images": recorded.journal.images,
+        "passes": recorded.passes,
+        "evaluations": recorded.evaluations,
+        "seed": recorded.seed,
+        "stability": stable,
+        "shrinkage": {name: float(value) for name, value in settings.variances.items()},
+        "slope": settings.slope,
+    }

@@ -1,0 +1,100 @@
+"""What a protocol sees: the outcome of each image on its own path, from whatever can answer that question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from binas.base.errors import ArchitectureError
+from binas.space.architecture import Architecture
+from binas.space.space import SearchSpace
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+OutcomeKind = Literal["correct", "probability", "log-probability"]
+
+LOWEST_LOG = -3.0  # below 5 % an image is as good as lost; unclipped, a few hopeless ones outweigh all others
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Per evaluation: 1 where the class was right, else 0 (or a share, where an evaluator answers with accuracies), and
+    the natural logarithm of the true class's probability.
+    """
+
+    correct: NDArray[np.float32]
+    log_probability: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.correct)
+
+
+def outcome_values(outcomes: Outcomes, kind: OutcomeKind) -> Array:
+    """Outcomes as numbers: correctness, the probability of the true class, or its logarithm, at least ``LOWEST_LOG``."""
+    if kind == "correct":
+        return outcomes.correct.astype(np.float64)
+    logs = outcomes.log_probability.astype(np.float64)
+    return np.exp(logs) if kind == "probability" else np.maximum(logs, LOWEST_LOG)
+
+
+class Evaluator(Protocol):
+    """Anything that classifies image i with path i: a supernet, a table, a remote service.
+
+    The answer must depend on (image, path) only, not on what is asked before or beside it; then a resumed
+    measurement equals an uninterrupted one.
+    """
+
+    @property
+    def space(self) -> SearchSpace:
+        """The space the paths belong to."""
+        ...
+
+    @property
+    def images(self) -> int:
+        """Number of images; they are called 0 to ``images`` - 1."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Short text that changes when outcomes would: weights and images. A resumed measurement checks it."""
+        ...
+
+    def outcomes(self, images: Indices, depths: Indices, configs: Indices) -> Outcomes:
+        """Outcomes of ``images`` (n,) on paths ``depths`` (n, S) and ``configs`` (n, S, D)."""
+        ...
+
+
+class TableEvaluator:
+    """Outcomes from known accuracies, such as a NAS benchmark's: no network.
+
+    An "image" only stands for one more network looked up in each pass: every outcome is the accuracy itself, as a share.
+    At least ten are needed for the cross-validation of a shrunken fit.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        accuracy: Callable[[Architecture], float],
+        images: int,
+        name: str = "table",
+    ) -> None:
+        """``accuracy`` gives percent; ``name`` says which table, for the record of a measurement."""
+        self.space, self.accuracy, self.images = space, accuracy, images
+        self.fingerprint = f"{name}/{images}"
+
+    def outcomes(self, images: Indices, depths: Indices, configs: Indices) -> Outcomes:
+        """Outcomes of ``images`` (n,) on paths ``depths`` (n, S) and ``configs`` (n, S, D)."""
+        paths = zip(depths.tolist(), configs.tolist(), strict=True)
+        share = np.array([self.accuracy(self.space.from_indices(d, c)) for d, c in paths]) / 100
+        wrong = np.flatnonzero(~((share > 0) & (share <= 1)))
+        if len(wrong):
+            first = self.space.from_indices(depths[wrong[0]].tolist(), configs[wrong[0]].tolist())
+            raise ArchitectureError(
+                f"the table gives {first} an accuracy of {100 * share[wrong[0]]:g}; it must be in percent, "
+                "above 0 and at most 100."
+            )
+        return Outcomes(share.astype(np.float32), np.log(share).astype(np.float32))

@@ -1,0 +1,41 @@
+"""From a fitted vector to a table of contributions in percent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from binas.contributions.design import Design
+from binas.contributions.outcomes import Array
+from binas.space.space import SearchSpace
+from binas.tables.contributions import Contributions
+from binas.tables.entries import Provenance, today
+from binas.version import __version__
+
+
+def table_of(
+    space: SearchSpace,
+    vector: Array,
+    covariance: Array,
+    counts: Array,
+    about: Mapping[str, Any],
+    repeats: int | None = None,
+) -> Contributions:
+    """Contributions from shares (base, configs, depths), their covariance and numbers of evaluations."""
+    design, stderr = Design(space), 100 * np.sqrt(np.maximum(0.0, np.diag(covariance)))
+    provenance = Provenance(
+        source="measured", date=today(), tool=f"binas {__version__}", repeats=repeats, **about
+    )
+    return Contributions(
+        space,
+        base=100 * float(vector[0]),
+        values=design.column(100 * vector[1:]),
+        base_stderr=float(stderr[0]),
+        stderr=design.column(stderr[1:]),
+        count=design.column(counts[1:]),
+        provenance=provenance,
+        base_count=float(counts[0]),
+        covariance=1e4 * covariance,
+    )

@@ -1,0 +1,122 @@
+"""Ground truth: architectures measured one by one with the supernet's weights, each as a network of its own.
+
+What contributions predict is judged against these, and predictors learn from them. Whole batches go through the
+extracted network, which is the fastest way to measure one architecture; accuracies on two fixed halves of the images
+are kept, because they tell how much of a ranking is noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from binas.base.errors import CheckpointError
+from binas.contributions.progress import Watcher
+from binas.contributions.strata import cost_strata, uniform_architectures
+from binas.costs.analytic import analytic_costs
+from binas.data.dataset import ImageData
+from binas.data.images import Images, IndexedImages
+from binas.space.architecture import Architecture
+from binas.space.space import SearchSpace
+from binas.supernet.extract import extract
+from binas.supernet.network import Supernet
+from binas.tables.entries import Provenance, today
+from binas.tables.samples import Sample, Samples
+from binas.training.calibration import recalibrate
+from binas.training.evaluation import calibration_batches, device_of, normalised
+from binas.version import __version__
+
+Strata = Literal["uniform", "cost"]
+Correct = NDArray[np.bool_]
+Rows = NDArray[np.int64]
+
+
+def architectures_to_measure(space: SearchSpace, count: int, strata: Strata, seed: int) -> list[Architecture]:
+    """Uniform over decisions, or spread evenly over the range of MACs."""
+    if strata == "uniform":
+        return uniform_architectures(space, count, seed)
+    return cost_strata(space, analytic_costs(space).costs["macs"].values, count, seed)
+
+
+def measure_samples(
+    supernet: Supernet,
+    data: ImageData,
+    images: IndexedImages,
+    architectures: Sequence[Architecture],
+    recalibration: int = 0,
+    known: Samples | None = None,
+    about: Mapping[str, Any] | None = None,
+    watcher: Watcher | None = None,
+) -> Iterator[Samples]:
+    """Measure architectures one by one, giving all rows so far after each new one; rows of ``known`` stay.
+
+    With ``recalibration`` > 0 each network's BatchNorm is first re-estimated on that many training images.
+    ``about`` says in the provenance what was measured; ``known`` must say the same.
+    """
+    told = {"images": len(images), "recalibrated_on": recalibration, **(about or {})}
+    provenance = Provenance(source="measured", date=today(), tool=f"binas {__version__}", **told)
+    rows = {} if known is None else {row.architecture: row for row in _checked(known, told).rows}
+    halves, watcher = image_halves(len(images)), watcher or Watcher()
+    missing = [item for item in architectures if item not in rows]
+    done = len(architectures) - len(missing)
+    with watcher.watching("samples", len(architectures), len(images), done):
+        if not missing:
+            yield Samples(supernet.space, tuple(rows.values()), provenance)
+        for number, architecture in enumerate(missing, done + 1):
+            (correct,) = correct_images(supernet, architecture, data, [images], recalibration)
+            rows[architecture] = sample_of(architecture, correct, halves)
+            watcher.advance(number)
+            yield Samples(supernet.space, tuple(rows.values()), provenance)
+
+
+def correct_images(
+    supernet: Supernet,
+    architecture: Architecture,
+    data: ImageData,
+    sets: Sequence[Images],
+    recalibration: int = 0,
+) -> list[Correct]:
+    """Which images of each set one architecture classifies rightly, (n,) each; BatchNorm re-estimated before."""
+    device, network = device_of(supernet), extract(supernet, architecture).eval()
+    if recalibration:
+        recalibrate(network, calibration_batches(data, recalibration, device))
+    return [_correct(network, data, images, device) for images in sets]
+
+
+def _correct(network: nn.Module, data: ImageData, images: Images, device: torch.device) -> Correct:
+    with torch.inference_mode():
+        parts = [network(batch).argmax(1) == labels for batch, labels in normalised(data, images, device)]
+    return torch.cat(parts).cpu().numpy()
+
+
+def image_halves(count: int, seed: int = 0) -> tuple[Rows, Rows]:
+    """Two random halves of ``count`` images, each sorted."""
+    order = np.random.default_rng([seed, count]).permutation(count)
+    return np.sort(order[: count // 2]), np.sort(order[count // 2 :])
+
+
+def sample_of(architecture: Architecture, correct: Correct, halves: tuple[Rows, Rows]) -> Sample:
+    """The row of one architecture: accuracy, standard error sqrt(p (1 - p) / n) and accuracy on each half."""
+    share = float(correct.mean())
+    error = 100 * math.sqrt(share * (1 - share) / len(correct))
+    first, second = (100 * float(correct[half].mean()) for half in halves)
+    return Sample(architecture, 100 * share, error, len(correct), (first, second))
+
+
+def _checked(known: Samples, told: Mapping[str, Any]) -> Samples:
+    """Samples measured before, if they were measured in the same way."""
+    was = known.provenance.to_data()
+    wrong = [key for key in told if was.get(key) != told[key]]
+    if wrong:
+        shown = "; ".join(f"{key} was {was.get(key)!r}, now {told[key]!r}" for key in wrong)
+        raise CheckpointError(
+            f"the samples already there were measured in another way: {shown}. Ask for the same again, give another "
+            "--out, or discard them with --no-resume. Nothing was changed."
+        )
+    return known

@@ -1,0 +1,152 @@
+"""Architectures to measure: drawn uniformly, or so that they cover the range of a cost evenly.
+
+Uniform draws crowd around the middle of the cost range; a search asks about all of it. For even coverage the
+range from the cheapest to the dearest architecture is cut into strata of equal width, and each gets its share of
+draws from the uniform distribution over decisions, tilted to its middle:
+
+    P(architecture) ~ uniform(architecture) * exp(tilt * cost(architecture)).
+
+It factorises over stages and blocks, so it is sampled exactly; what falls outside the stratum is drawn again.
+Draws come in an order that does not depend on how many are wanted: asking for more later adds to the first ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+import numpy as np
+from scipy.optimize import brentq
+
+from binas.contributions.outcomes import Array
+from binas.space.architecture import Architecture
+from binas.space.sampling import sample
+from binas.space.space import SearchSpace
+from binas.tables.entries import Column
+
+STRATA = 20
+TRIES = 300  # draws in a row without a new architecture before no more are expected
+STEEPEST = 2000.0  # tilt over the whole cost range at which only the cheapest or dearest choices are left
+
+
+def uniform_architectures(space: SearchSpace, count: int, seed: int) -> list[Architecture]:
+    """``count`` different architectures, uniform over decisions; fewer when no new one comes any more."""
+    rng = np.random.default_rng(seed)
+    return list(islice(_distinct(lambda: sample(space, rng)), count))
+
+
+def cost_strata(
+    space: SearchSpace, cost: Column, count: int, seed: int, strata: int = STRATA
+) -> list[Architecture]:
+    """``count`` different architectures, in turns from each of ``strata`` equal parts of the cost range.
+
+    A stratum that runs out of architectures, as at the ends of the range, leaves its turns to the others.
+    """
+    edges = np.linspace(*cost_range(space, cost), strata + 1)
+    parts = [architectures_between(space, cost, edges[k], edges[k + 1], [seed, k]) for k in range(strata)]
+    return list(islice(_in_turns(parts, np.random.default_rng(seed)), count))
+
+
+def cost_range(space: SearchSpace, cost: Column) -> tuple[float, float]:
+    """Smallest and largest total of a cost over all architectures, without its fixed part."""
+    low, high = 0.0, 0.0
+    for s, stage in enumerate(space.stages):
+        cheap = np.concatenate([[0.0], np.cumsum([values.min() for values in cost.configs[s]])])
+        dear = np.concatenate([[0.0], np.cumsum([values.max() for values in cost.configs[s]])])
+        low += float((cost.depths[s] + cheap[list(stage.depths)]).min())
+        high += float((cost.depths[s] + dear[list(stage.depths)]).max())
+    return low, high
+
+
+def _in_turns(parts: list[Iterator[Architecture]], rng: np.random.Generator) -> Iterator[Architecture]:
+    """One of each part, in a new random order every time, until all are exhausted."""
+    seen: set[Architecture] = set()  # an architecture on the edge of two strata belongs to both
+    left = dict(enumerate(parts))
+    while left:
+        for k in rng.permutation(len(parts)):
+            architecture = next(left[k], None) if k in left else None
+            if architecture is None:
+                left.pop(k, None)
+            elif architecture not in seen:
+                seen.add(architecture)
+                yield architecture
+
+
+def architectures_between(
+    space: SearchSpace, cost: Column, low: float, high: float, seed: int | list[int]
+) -> Iterator[Architecture]:
+    """Different random architectures whose cost, without its fixed part, lies between ``low`` and ``high``."""
+    least, most = cost_range(space, cost)
+    width = (most - least) or 1.0
+    scaled = cost.map(lambda values: values / width)
+    tilted = Tilted(space, scaled, tilt_towards(space, scaled, (low + high) / 2 / width))
+    rng = np.random.default_rng(seed)
+
+    def draw() -> Architecture | None:
+        architecture, total = tilted.draw(rng)
+        return architecture if low <= total * width <= high else None
+
+    return _distinct(draw)
+
+
+def _distinct(draw: Callable[[], Architecture | None]) -> Iterator[Architecture]:
+    """New architectures, until none comes any more."""
+    seen: set[Architecture] = set()
+    misses = 0
+    while misses < TRIES:
+        architecture = draw()
+        if architecture is None or architecture in seen:
+            misses += 1
+            continue
+        misses = 0
+        seen.add(architecture)
+        yield architecture
+
+
+class Tilted:
+    """The uniform distribution over decisions, weighted by exp(tilt * cost); ``mean`` is its mean cost."""
+
+    def __init__(self, space: SearchSpace, cost: Column, tilt: float) -> None:
+        self.space, self.cost = space, cost
+        self.mean, self._configs, self._depths = 0.0, list[list[Array]](), list[Array]()
+        for s, stage in enumerate(space.stages):
+            logs = [tilt * values - np.log(len(values)) for values in cost.configs[s]]
+            shares = [_shares(values) for values in logs]
+            weight = _sums([float(np.logaddexp.reduce(values)) for values in logs])[list(stage.depths)]
+            means = _sums([float(p @ c) for p, c in zip(shares, cost.configs[s], strict=True)])
+            depths = _shares(tilt * cost.depths[s] + weight)
+            self.mean += float(depths @ (cost.depths[s] + means[list(stage.depths)]))
+            self._configs.append(shares)
+            self._depths.append(depths)
+
+    def draw(self, rng: np.random.Generator) -> tuple[Architecture, float]:
+        """One architecture and its cost."""
+        stages, total = [], 0.0
+        for s, stage in enumerate(self.space.stages):
+            i = int(rng.choice(len(stage.depths), p=self._depths[s]))
+            picks = [int(rng.choice(len(p), p=p)) for p in self._configs[s][: stage.depths[i]]]
+            stages.append([stage.blocks[b][c].name for b, c in enumerate(picks)])
+            total += float(self.cost.depths[s][i])
+            total += sum(float(self.cost.configs[s][b][c]) for b, c in enumerate(picks))
+        return Architecture.of(stages), total
+
+
+def tilt_towards(space: SearchSpace, cost: Column, wanted: float) -> float:
+    """The tilt at which the mean cost is ``wanted``, for a cost whose range is 1."""
+
+    def excess(tilt: float) -> float:
+        return Tilted(space, cost, tilt).mean - wanted
+
+    if excess(-STEEPEST) >= 0:
+        return -STEEPEST
+    return STEEPEST if excess(STEEPEST) <= 0 else float(brentq(excess, -STEEPEST, STEEPEST, xtol=1e-3))
+
+
+def _shares(logs: Array) -> Array:
+    weights = np.exp(logs - logs.max())
+    return np.asarray(weights / weights.sum())
+
+
+def _sums(values: list[float]) -> Array:
+    """Sums of the first 0, 1, ... values."""
+    return np.concatenate([[0.0], np.cumsum(values)])

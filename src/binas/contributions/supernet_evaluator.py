@@ -1,0 +1,65 @@
+"""The evaluator of a trained supernet: each image of a batch on its own path."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import torch
+
+from binas.base.errors import DataError
+from binas.contributions.outcomes import Indices, Outcomes
+from binas.data.dataset import ImageData
+from binas.data.images import Images, IndexedImages
+from binas.space.space import SearchSpace
+from binas.supernet.memory import keep_memory
+from binas.supernet.network import Supernet
+from binas.training.evaluation import device_of, normalised
+
+
+class SupernetEvaluator:
+    """Outcomes of a supernet on one set of images of ``data``; the validation images where none is given."""
+
+    def __init__(
+        self, supernet: Supernet, data: ImageData, images: IndexedImages | None = None, weights: str = ""
+    ) -> None:
+        """``weights`` names the trained weights, such as their digest, for the record of a measurement."""
+        self._set = indexed(data.validation, data.name) if images is None else images
+        self._supernet, self._data = supernet.eval(), data
+        self.fingerprint = f"{weights}/{self._set.fingerprint}"
+        keep_memory()
+
+    @property
+    def space(self) -> SearchSpace:
+        """The space of the supernet."""
+        return self._supernet.space
+
+    @property
+    def images(self) -> int:
+        """Number of images in the set."""
+        return len(self._set)
+
+    def outcomes(self, images: Indices, depths: Indices, configs: Indices) -> Outcomes:
+        """Outcomes of ``images`` (n,) on paths ``depths`` (n, S) and ``configs`` (n, S, D)."""
+        correct = np.empty(len(images), dtype=np.float32)
+        log_probability = np.empty(len(images), dtype=np.float32)
+        start = 0
+        with torch.inference_mode():
+            for batch, labels in normalised(self._data, self._set.take(images), device_of(self._supernet)):
+                rows = slice(start, start + len(labels))
+                paths = torch.from_numpy(depths[rows]), torch.from_numpy(configs[rows])
+                scores = self._supernet(batch, paths).float().log_softmax(1)
+                correct[rows] = (scores.argmax(1) == labels).cpu().numpy()
+                log_probability[rows] = scores.gather(1, labels[:, None])[:, 0].cpu().numpy()
+                start = rows.stop
+        return Outcomes(correct, log_probability)
+
+
+def indexed(images: Images, name: str) -> IndexedImages:
+    """``images`` as a set from which any can be taken, or an error: a stream has no image to come back to."""
+    if images.indexed and hasattr(images, "take"):
+        return cast(IndexedImages, images)
+    raise DataError(
+        f"{name}: its validation images are a stream. Contributions are measured on the same images again and again; "
+        "leave `streaming` away, so that the images are stored."
+    )

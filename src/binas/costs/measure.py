@@ -1,0 +1,163 @@
+"""Measuring on this machine: workloads, backend, session and table put together."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from binas.base.errors import MeasureError
+from binas.costs.backends import make_backend
+from binas.costs.device import BackendDevice
+from binas.costs.job import QUANTITIES, Job, Quantity, make_cost, network_entry
+from binas.costs.journal import Journal
+from binas.costs.machine import device_name, runtime_name
+from binas.costs.meters import Meter, energy_zones, joules
+from binas.costs.session import CONTROL, Measured, Plan, Progress, run_session
+from binas.costs.settings import Settings, settings_of
+from binas.costs.statistics import Estimate
+from binas.costs.verify import draw_networks
+from binas.costs.workloads import Workload, control_workload, network_workload, space_workloads
+from binas.space.architecture import Architecture
+from binas.space.space import SearchSpace
+from binas.tables.costs import NAME, Cost
+from binas.tables.entries import Provenance, today
+from binas.version import __version__
+
+Report = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """How to measure on this machine: the setting, what is measured, how carefully, and where samples are kept.
+
+    With a ``journal`` an interrupted session is gone on with, unless ``resume`` is False.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    quantity: str = "latency"
+    plan: Plan = field(default_factory=Plan)
+    journal: Path | None = None
+    resume: bool = True
+    progress: Report = lambda _: None
+
+    def __post_init__(self) -> None:
+        if self.quantity not in QUANTITIES:
+            raise MeasureError(f"cannot measure {self.quantity[:40]!r}; known are {', '.join(QUANTITIES)}.")
+
+    @property
+    def kind(self) -> Quantity:
+        """Unit and scale of what is measured."""
+        return QUANTITIES[self.quantity]
+
+    def run(self, entries: Sequence[str], build: Callable[[str], Workload]) -> Measured:
+        """One session over entries that ``build`` makes workloads for."""
+        backend, meter = make_backend(self.settings), self._meter()
+        plan = replace(self.plan, sample_seconds=max(self.plan.sample_seconds, self.kind.sample_seconds))
+        identity = self._identity(plan, entries)
+        journal = None if self.journal is None else Journal.open(self.journal, identity, self.resume)
+        with backend.pinned():
+            device = BackendDevice(backend, build, meter)
+            return run_session(entries, device, plan, time.perf_counter, journal, self.progress)
+
+    def provenance(self, measured: Measured) -> Provenance:
+        """Where the numbers of a session come from."""
+        found = measured.estimates.values()
+        return Provenance(
+            source="measured by binas",
+            device=device_name(self.settings),
+            runtime=runtime_name(self.settings),
+            statistic=f"quantile {measured.quantile:g} of the samples",
+            repeats=min(item.count for item in found),
+            dispersion=max(item.uncertainty for item in found),
+            date=today(),
+            tool=f"binas {__version__}",
+            **self.settings.to_data(),
+        )
+
+    def _meter(self) -> Meter | None:
+        """What reads the quantity; None for the clock of the device."""
+        return joules(energy_zones()) if self.quantity == "energy" else None
+
+    def _identity(self, plan: Plan, entries: Sequence[str]) -> dict[str, Any]:
+        """What a journal must agree in to be gone on with: everything but the time given."""
+        return {
+            "quantity": self.quantity,
+            "settings": self.settings.to_data(),
+            "device": device_name(self.settings),
+            "runtime": runtime_name(self.settings),
+            "procedure": {key: value for key, value in asdict(plan).items() if key != "budget"},
+            "entries": [CONTROL, *entries],
+        }
+
+
+def measuring_again(cost: Cost, plan: Plan) -> Measuring:
+    """How to measure what a cost holds once more: the setting its provenance names."""
+    what = f"the table of {cost.name}"
+    settings = settings_of(cost.provenance, what)
+    quantity = next((name for name, kind in QUANTITIES.items() if kind.unit == cost.unit.name), None)
+    if quantity is None:
+        known = " or ".join(kind.unit for kind in QUANTITIES.values())
+        raise MeasureError(f"{what} is in {cost.unit.name}; only tables in {known} can be measured again.")
+    return Measuring(settings, quantity, plan)
+
+
+def measurable(costs: Mapping[str, Cost]) -> list[str]:
+    """The costs whose tables say how they were measured, so that it can be done again."""
+    return [name for name, cost in costs.items() if cost.provenance.backend is not None]
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredCost:
+    """A measured cost, and the session it comes from."""
+
+    cost: Cost
+    session: Measured
+
+
+def measure_space(
+    space: SearchSpace,
+    how: Measuring,
+    samples: int = 30,
+    seed: int = 0,
+    name: str = "latency",
+    given: Cost | None = None,
+) -> MeasuredCost:
+    """The cost of every choice of a space on this machine (paper section 3.4).
+
+    With ``samples`` random networks (and the corners of the space), built whole and measured in the same session,
+    the table is calibrated on some and verified on the others; with 0 it is the plain table of isolated blocks.
+    ``given`` is an older table, kept if it predicts the networks as well.
+    """
+    if re.fullmatch(NAME, name) is None:
+        raise MeasureError(f"{name[:60]!r} is no name of a cost; use letters, digits, dots, _ and -.")
+    workloads = space_workloads(space)
+    fit, held_out = draw_networks(space, samples, seed) if samples else ([], [])
+    job = Job(space, workloads.places, tuple(fit), tuple(held_out))
+    measured = how.run(job.entries, _builder(space, workloads.all(), [*fit, *held_out]))
+    cost = make_cost(job, measured, how.kind, name, how.provenance(measured), given)
+    return MeasuredCost(cost, measured)
+
+
+def measure_architecture(space: SearchSpace, architecture: Architecture, how: Measuring) -> Estimate:
+    """The cost of one whole network on this machine, in the unit of the quantity's tables."""
+    entry = network_entry(architecture)
+    measured = how.run([entry], _builder(space, {}, [architecture]))
+    return measured.estimates[entry].scaled(how.kind.factor)
+
+
+def _builder(
+    space: SearchSpace, known: Mapping[str, Workload], architectures: Sequence[Architecture]
+) -> Callable[[str], Workload]:
+    """The workload of each entry; whole networks are built when asked for, since they are large."""
+    networks = {network_entry(a): a for a in architectures}
+
+    def build(entry: str) -> Workload:
+        if entry == CONTROL:
+            return control_workload()
+        return known[entry] if entry in known else network_workload(space, networks[entry])
+
+    return build

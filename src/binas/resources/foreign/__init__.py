@@ -1,6 +1,0 @@
-"""Look-up tables of other tools, read into ours: keyed by shapes there, by stage, block and config here."""
-
-from binas.resources.foreign.once_for_all import read_once_for_all
-from binas.resources.foreign.tf_nas import read_tf_nas
-
-__all__ = ["read_once_for_all", "read_tf_nas"]

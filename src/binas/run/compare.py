@@ -1,0 +1,165 @@
+"""Published networks beside ours, measured on the same machine in the same session (the paper's main table).
+
+Machines differ, so what counts are ratios to one of the networks. How to measure is an argument: a function that
+takes all networks at once, so that a session can let them take turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from torch import nn
+
+from binas.base.errors import ProblemError
+from binas.costs.published import PublishedNetwork, published_networks
+from binas.costs.published.build import Counts, Shape, build, count
+from binas.costs.published.data import CHANNELS, RESOLUTION
+from binas.search.frontier import Frontier, FrontierPoint
+from binas.space.space import SearchSpace
+from binas.supernet import StaticNetwork
+from binas.tables.units import convert, parse_unit
+
+REFERENCE = "MobileNetV3-Large"
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """A measured latency in milliseconds with its 95 % confidence interval."""
+
+    ms: float
+    low: float
+    high: float
+
+
+Builder = Callable[[], tuple[nn.Module, Shape]]
+Measure = Callable[[Mapping[str, Builder]], Mapping[str, Latency]]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One network: measured latency, ratio to the reference, counts, accuracy in percent.
+
+    ``published_ratio`` is the ratio of published latencies, where both are known. Of our own networks ``beside``
+    names the published ones they stand beside, and ``top1`` is a prediction.
+    """
+
+    name: str
+    latency: Latency
+    ratio: float
+    params: int
+    macs: int
+    top1: float
+    published_ratio: float | None = None
+    beside: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that ``binas compare --json`` prints for one network."""
+        return {
+            "name": self.name,
+            "ours": bool(self.beside),
+            "latency_ms": self.latency.ms,
+            "low_ms": self.latency.low,
+            "high_ms": self.latency.high,
+            "ratio": self.ratio,
+            "published_ratio": self.published_ratio,
+            "params": self.params,
+            "macs": self.macs,
+            "top1": self.top1,
+            "beside": list(self.beside),
+        }
+
+
+def chosen_networks(names: Sequence[str] | None, reference: str = REFERENCE) -> dict[str, PublishedNetwork]:
+    """The published networks called ``names`` (all without any), and the reference."""
+    known = published_networks()
+    wanted = dict.fromkeys([*(names or known), reference])
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise ProblemError(
+            f"there is no published network {unknown[0][:60]!r}; known are {', '.join(known)}."
+        )
+    return {name: known[name] for name in known if name in wanted}
+
+
+def compare_published(
+    measure: Measure, names: Sequence[str] | None = None, reference: str = REFERENCE
+) -> list[Row]:
+    """Published networks by rising latency, all measured in one session."""
+    networks = chosen_networks(names, reference)
+    shape = (CHANNELS, RESOLUTION, RESOLUTION)
+    found = measure({name: partial(_published, network, shape) for name, network in networks.items()})
+    base, paper = found[reference].ms, networks[reference].xeon_ms
+    rows = []
+    for name, network in networks.items():
+        counts = count(build(network), shape)
+        ratio = network.xeon_ms / paper if network.xeon_ms and paper else None
+        rows.append(_row(name, found[name], base, counts, network.top1, ratio))
+    return sorted(rows, key=lambda row: row.latency.ms)
+
+
+def _published(network: PublishedNetwork, shape: Shape) -> tuple[nn.Module, Shape]:
+    return build(network), shape
+
+
+def _row(
+    name: str,
+    latency: Latency,
+    base: float,
+    counts: Counts,
+    top1: float,
+    published_ratio: float | None = None,
+    beside: tuple[str, ...] = (),
+) -> Row:
+    return Row(name, latency, latency.ms / base, counts.params, counts.macs, top1, published_ratio, beside)
+
+
+def ours_beside(
+    frontier: Frontier, rows: Sequence[Row], measure: Measure, reference: str = REFERENCE
+) -> list[Row]:
+    """Our most accurate architectures within the latency of each published network, measured with the reference.
+
+    ``frontier`` is traced over a latency table; its limits are the measured latencies of ``rows``. One session
+    measures them and the reference once more, whose latency there their ratios are to.
+    """
+    space = frontier.problem.space
+    shape = _image(space)
+    points = _points(frontier, rows)
+    builders: dict[str, Builder] = {
+        name: partial(_ours, space, point, shape) for name, (point, _) in points.items()
+    }
+    known = published_networks()[reference]
+    found = measure({reference: partial(_published, known, (CHANNELS, RESOLUTION, RESOLUTION)), **builders})
+    made = []
+    for name, (point, beside) in points.items():
+        counts = count(builders[name]()[0], shape)
+        made.append(_row(name, found[name], found[reference].ms, counts, point.accuracy, None, tuple(beside)))
+    return sorted(made, key=lambda row: row.latency.ms)
+
+
+def _points(frontier: Frontier, rows: Sequence[Row]) -> dict[str, tuple[FrontierPoint, list[str]]]:
+    """Frontier points by the string of their architecture, with the published networks each stands beside."""
+    points: dict[str, tuple[FrontierPoint, list[str]]] = {}
+    for row in rows:
+        point = frontier.at(convert(row.latency.ms, parse_unit("ms"), frontier.unit))
+        if point is not None:
+            points.setdefault(str(point.architecture), (point, []))[1].append(row.name)
+    if not points:
+        raise ProblemError(
+            "every architecture of the space is slower than all published networks by its table."
+        )
+    return points
+
+
+def _ours(space: SearchSpace, point: FrontierPoint, shape: Shape) -> tuple[nn.Module, Shape]:
+    return StaticNetwork.from_architecture(space, point.architecture).eval(), shape
+
+
+def _image(space: SearchSpace) -> Shape:
+    if space.channels is None or space.resolution is None:
+        raise ProblemError(
+            f"the space {space.name!r} does not say channels and resolution, so nothing can be built."
+        )
+    return space.channels, space.resolution, space.resolution

@@ -1,0 +1,237 @@
+"""The loop over the steps of a run: what is done stays, what is stale is set aside and done again, the rest is done.
+
+Kill it anywhere: a step that was started goes on from its own checkpoints and journals, one that was finished has a
+record. What is done again is moved to ``RUN/old/`` first, and said.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal
+
+from binas.base.errors import ConfigError
+from binas.base.files import exists
+from binas.run.config import FILE, load_config
+from binas.run.lock import locked
+from binas.run.log import log_event, now
+from binas.run.machine import machine
+from binas.run.step import (
+    Record,
+    Step,
+    identity_of,
+    inputs_of,
+    missing,
+    read_record,
+    write_record,
+    written,
+)
+from binas.run.teller import Teller
+from binas.training.reporting import LINES
+
+if TYPE_CHECKING:
+    from binas.run.run import Run
+
+OLD = "old"
+LOG_SECONDS = 10.0  # between two lines about how far a step is
+
+
+@dataclass(frozen=True)
+class State:
+    """How a step stands; ``reasons`` say why it is stale or waits."""
+
+    step: Step
+    word: Literal["done", "started", "stale", "to do"]
+    inputs: dict[str, Any]
+    record: Record | None = None
+    reasons: tuple[str, ...] = ()
+
+
+def judge(run: Run, step: Step) -> State:
+    """Compare a step's record with its inputs and files as they are now."""
+    inputs, record = inputs_of(run, step), read_record(run.folder, step.name)
+    if record is None:
+        return State(step, "to do", inputs)
+    changed = _changes(record.inputs, inputs)
+    if record.state == "started":
+        return State(step, "stale" if changed else "started", inputs, record, tuple(changed))
+    changed += [f"{name} is missing" for name in missing(run.folder, record)]
+    return State(step, "stale" if changed else "done", inputs, record, tuple(changed))
+
+
+def _changes(was: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """What differs between two sets of inputs, for people."""
+    found = []
+    for key in dict.fromkeys([*was, *now]):
+        old, new = was.get(key), now.get(key)
+        if old != new:
+            shown = f"{key} changed" if key.startswith("files of ") else f"{key} was {old!r}, now {new!r}"
+            found.append(shown)
+    return found
+
+
+def plan(run: Run, steps: Sequence[Step]) -> list[State]:
+    """How every step stands, without doing anything; what follows a step that is not done waits for it."""
+    states: dict[str, State] = {}
+    for step in steps:
+        state = judge(run, step)
+        waits = [name for name in step.after if name in states and states[name].word != "done"]
+        if waits and state.record is not None:
+            own = [reason for reason in state.reasons if not reason.startswith("files of ")]
+            reasons = (*own, f"{' and '.join(waits)} first")
+            state = State(step, "stale", state.inputs, state.record, reasons)
+        states[step.name] = state
+    return list(states.values())
+
+
+def refuse_expensive(run: Run, steps: Sequence[Step]) -> None:
+    """Raise an error if work that took long would have to be done again."""
+    for step in steps:
+        record = read_record(run.folder, step.name) if step.expensive else None
+        if record is None or not any(exists(run.folder / top) for top in _tops(step)):
+            continue
+        changed = _changes(record.inputs, inputs_of(run, step))
+        if changed:
+            took = f", which took {record.seconds:.0f} s," if record.seconds else ""
+            raise ConfigError(
+                f"{run.folder} was started with other settings: {'; '.join(changed[:5])}. The step '{step.name}'{took} "
+                f"would have to be done again. Allow it with --redo (the old weights are kept in {OLD}/), give another "
+                "--out, or go on with the settings it has. Nothing was changed."
+            )
+
+
+def clear_expensive(run: Run, steps: Sequence[Step], teller: Teller) -> None:
+    """Set aside the work of expensive steps that is stale, so that several processes find the folder alike."""
+    for state in plan(run, steps):
+        if state.step.expensive and state.word == "stale":
+            _set_aside(run.folder, state.step, teller)
+
+
+def advance(run: Run, steps: Sequence[Step], teller: Teller | None = None) -> list[str]:
+    """Do what is not done of ``steps``, in order; the names of those that were done now."""
+    told, done = teller or Teller(), []
+    with locked(run.folder):
+        _check_current(run)
+        for step in steps:
+            state = judge(run, step)
+            if state.word != "done":
+                _check_before(run, step)
+                _do(run, state, told)
+                done.append(step.name)
+    return done
+
+
+def _check_current(run: Run) -> None:
+    """Refuse to work by a configuration that another process has replaced meanwhile."""
+    stored = load_config(run.folder / FILE)
+    if stored.model_dump(exclude={"space"}) != run.config.model_dump(exclude={"space"}):
+        raise ConfigError(f"another process has changed {run.folder / FILE}. Start again.")
+
+
+def _check_before(run: Run, step: Step) -> None:
+    records = {name: read_record(run.folder, name) for name in step.after}
+    lacking = [name for name, record in records.items() if record is None or record.state != "finished"]
+    if lacking:
+        raise ConfigError(
+            f"the step '{step.name}' needs {' and '.join(lacking)} first. `binas run --out {run.folder}` does all steps."
+        )
+
+
+def _do(run: Run, state: State, teller: Teller) -> None:
+    """One step, from its beginning or from where it was interrupted, to its record."""
+    step, record = state.step, state.record
+    found = (
+        record is None and step.expensive
+    )  # weights nobody recorded: the step checks whether they are its own
+    goes_on = found or state.word == "started"
+    if not goes_on and not step.sorts:
+        _set_aside(run.folder, step, teller)
+    spent = record.seconds if record and state.word == "started" else 0.0
+    identity = identity_of(state.inputs)
+    begun = Record(step.name, "started", identity, state.inputs, now(), spent)
+    write_record(run.folder, begun)
+    log_event(run.folder, "started", step.name, identity=identity)
+    start = time.perf_counter()
+    with _told(run.folder, begun, teller) as told:
+        step.work(run, told)
+    seconds = spent + time.perf_counter() - start
+    files = written(run.folder, step)
+    finished = Record(
+        step.name, "finished", identity, state.inputs, now(), seconds, files, machine(run.config.training)
+    )
+    write_record(run.folder, finished)
+    log_event(run.folder, "finished", step.name, seconds=round(seconds, 3))
+
+
+@contextmanager
+def _told(folder: Path, begun: Record, teller: Teller) -> Iterator[Teller]:
+    """The teller of a step; how it ends is logged, and the time worked until an interruption is kept."""
+    start = time.perf_counter()
+    teller.begin(begun.step)
+    try:
+        yield _Logged(folder, begun.step, teller)
+    except BaseException as error:
+        spent = begun.seconds + time.perf_counter() - start
+        write_record(folder, Record(begun.step, "started", begun.identity, begun.inputs, begun.time, spent))
+        why = str(error) or type(error).__name__
+        log_event(folder, "failed", begun.step, seconds=round(spent, 3), why=why)
+        raise
+    finally:
+        teller.end()
+
+
+class _Logged(Teller):
+    """Passes on what a step tells, and now and then logs how far it is."""
+
+    def __init__(self, folder: Path, step: str, teller: Teller) -> None:
+        self.folder, self.step, self.teller = folder, step, teller
+        self.start = self.last = time.perf_counter()
+        self.first: float | None = None
+
+    def show(self, done: float, doing: str, left: float | None = None) -> None:
+        self.teller.show(done, doing, left)
+        clock = time.perf_counter()
+        self.first = done if self.first is None else self.first
+        if clock - self.last >= LOG_SECONDS:
+            self.last = clock
+            values = {"done": round(done, 4), "since": round(self.first, 4)}
+            log_event(self.folder, "progress", self.step, **values, seconds=round(clock - self.start, 3))
+
+    def say(self, text: str) -> None:
+        self.teller.say(text)
+        log_event(self.folder, "said", self.step, text=text)
+
+
+def _set_aside(folder: Path, step: Step, teller: Teller) -> None:
+    """Move what an earlier turn of a step left to ``old/``, where nothing is lost."""
+    found = [name for name in _tops(step) if exists(folder / name)]
+    if not found:
+        return
+    place = keep_old(folder, step.name, found)
+    if step.expensive and exists(folder / LINES):
+        shutil.copy2(folder / LINES, place / LINES)  # figures of this training are about to be replaced
+    teller.say(f"{step.name}: {', '.join(found)} of before moved to {place.relative_to(folder)}")
+
+
+def keep_old(folder: Path, what: str, names: Sequence[str]) -> Path:
+    """Move files or folders of a run to a new folder in ``old/``."""
+    stamp, number = now().replace(":", "").removesuffix("+0000"), 1
+    place = folder / OLD / f"{stamp}-{what}"
+    while exists(place):
+        number += 1
+        place = folder / OLD / f"{stamp}-{what}-{number}"
+    place.mkdir(parents=True)
+    for name in names:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).rename(place / name)
+    log_event(folder, "set aside", what, files=list(names), to=place.relative_to(folder).as_posix())
+    return place
+
+
+def _tops(step: Step) -> list[str]:
+    """The files of a step in the run's folder, or the folders of its own they are in."""
+    return list(dict.fromkeys(PurePosixPath(pattern).parts[0] for pattern in (*step.files, *step.scratch)))

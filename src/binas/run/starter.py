@@ -1,0 +1,172 @@
+"""A configuration to start from: what a folder of images asks for is set, everything else stands there as a comment."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+from PIL import Image
+from pydantic import BaseModel
+
+from binas.base.errors import DataError, FileError
+from binas.base.files import exists, write_text
+from binas.data.config import DataConfig
+from binas.data.decoding import FORMATS, Format
+from binas.data.dividing import Names
+from binas.data.file_images import FileImages
+from binas.data.folder import image_folder
+from binas.run.config import RunConfig
+from binas.space.files import load_space, save_space
+
+LOOKED_AT = 200  # images whose sizes are read
+SMALL, LARGE = 64, 224  # shorter sides: below, the small space; the large one at most at this
+GREY = ("1", "L", "I;16")
+BATCH = 64
+OFTEN_CHANGED: dict[str, dict[str, Any]] = {
+    "training": {"recipe": "small"},
+    "measuring": {"backend": "onnxruntime", "threads": 1},
+    "search": {"limits": ["latency=50%"]},
+}
+_OF_THE_SAMPLE = ("kind", "validation_share", "seed", "limit")
+_OF_A_FOLDER = (*_OF_THE_SAMPLE, "path", "size", "channels", "test_share", "workers")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a folder of images holds: numbers, the median of the shorter sides, and whether all are grey."""
+
+    folder: Path
+    images: int
+    classes: int
+    side: int
+    grey: bool
+
+
+@dataclass(frozen=True)
+class Starter:
+    """The files that were written, and what was seen and chosen."""
+
+    files: tuple[Path, ...]
+    space: str
+    size: int
+    seen: Seen | None
+
+    def sentence(self) -> str:
+        """For people."""
+        if self.seen is None:
+            return "The embedded sample of Fashion-MNIST with the space of the demo."
+        kind = "grey" if self.seen.grey else "colour"
+        return (
+            f"{self.seen.folder} has {self.seen.images:,} {kind} images of {self.seen.classes} classes, about "
+            f"{self.seen.side} pixels a side: the space {self.space!r} at {self.size} x {self.size}."
+        )
+
+
+def _plain(text: str) -> str:
+    """A name that a space may have."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-.") or "mine"
+
+
+def write_starter(out: Path, data: Path | None = None) -> Starter:
+    """Write a commented configuration, and beside it the space for the images where a folder is given."""
+    if not out.name or out.is_dir():
+        raise FileError(f"{out} is a folder; name a file as --out, such as config.yaml.")
+    space_file = out.with_name(f"{out.stem}-space.yaml")
+    for path in (out, space_file) if data is not None else (out,):
+        if exists(path):
+            raise FileError(f"{path} exists; choose another --out. Nothing was changed.")
+    if data is None:
+        write_text(out, commented({"space": "demo", "data": {"kind": "embedded"}, **OFTEN_CHANGED}, out))
+        return Starter((out,), "demo", 28, None)
+    seen = look(data)
+    name, size = chosen_space(seen.side)
+    channels = 1 if seen.grey else 3
+    space = replace(
+        load_space(name), name=_plain(out.stem), channels=channels, resolution=size, classes=seen.classes
+    )
+    source = {"kind": "folder", "path": str(data.absolute()), "size": size, "channels": channels}
+    chosen: dict[str, Any] = {"space": space_file.name, "data": source, **OFTEN_CHANGED}
+    if seen.images < 4 * BATCH:  # about half of them may be left to train with
+        batch = max(2, seen.images // 4)
+        parts = {part: {"batch_size": batch} for part in ("heaviest", "supernet", "finetune")}
+        chosen["training"] = {**OFTEN_CHANGED["training"], **parts}
+    save_space(space, space_file)
+    write_text(out, commented(chosen, out))
+    return Starter((out, space_file), name, size, seen)
+
+
+def look(folder: Path) -> Seen:
+    """Number of images and classes, and the sizes of some of the images."""
+    parts = image_folder(folder, Names(), Format((1, 1)))
+    train = parts.train
+    assert isinstance(train, FileImages)  # what image_folder makes
+    step = max(1, len(train) // LOOKED_AT)
+    sides, modes = [], set()
+    for row in range(0, len(train), step):
+        path = Path(train.source.name(row))
+        try:
+            with Image.open(path, formats=FORMATS) as image:
+                sides.append(min(image.size))
+                modes.add(image.mode)
+        except (OSError, ValueError, Image.DecompressionBombError) as error:
+            raise DataError(
+                f"{path} is not an image that can be read: {error}. Remove or replace it."
+            ) from error
+    images = sum(len(part) for part in (train, parts.validation, parts.test) if part is not None)
+    side = sorted(sides)[len(sides) // 2]
+    return Seen(folder, images, len(train.classes), side, modes <= set(GREY))
+
+
+def chosen_space(side: int) -> tuple[str, int]:
+    """A built-in space and the pixels per side its networks take, for images of ``side`` pixels."""
+    if side < SMALL:
+        return "demo", 28 if side <= 28 else 32
+    return "imagenet-mbconv", min(LARGE, side // 32 * 32)
+
+
+def commented(chosen: Mapping[str, Any], out: Path) -> str:
+    """The chosen settings, and all others with their defaults behind a ``#``, each with its description above it."""
+    defaults = RunConfig.model_validate({key: chosen[key] for key in ("data", "training") if key in chosen})
+    head = [
+        f"# binas run {out.name} --out runs/{out.stem}",
+        "# Settings behind a # have the value they have anyway; remove the # to change one.",
+        "",
+    ]
+    return "\n".join([*head, *_lines(defaults, chosen, "")]) + "\n"
+
+
+def _lines(model: BaseModel, chosen: Mapping[str, Any], pad: str) -> list[str]:
+    """A model as YAML, one level deeper by ``pad``; only what is in ``chosen`` is not behind a ``#``."""
+    lines: list[str] = []
+    for name, field in type(model).model_fields.items():
+        value = getattr(model, name)
+        if isinstance(model, DataConfig) and name not in _shown(model):
+            continue
+        lines += textwrap.wrap(
+            field.description or "", 110, initial_indent=f"{pad}# ", subsequent_indent=f"{pad}# "
+        )
+        mark = "" if name in chosen else "#"
+        if isinstance(value, BaseModel):
+            lines += [f"{pad}{mark}{name}:", *_lines(value, chosen.get(name, {}), pad + "  ")]
+        else:
+            lines.append(f"{pad}{mark}{name}: {_flow(chosen.get(name, value))}")
+        if not pad:
+            lines.append("")
+    return lines
+
+
+def _shown(data: DataConfig) -> tuple[str, ...]:
+    """The settings of images worth showing; the others are those of other kinds, or rarely needed (docs/data.md)."""
+    return _OF_A_FOLDER if data.kind == "folder" else _OF_THE_SAMPLE
+
+
+def _flow(value: Any) -> str:
+    """A value on one line of YAML."""
+    plain = list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value
+    text = yaml.safe_dump(plain, default_flow_style=True, width=10_000)
+    return text.removesuffix("\n").removesuffix("\n...")

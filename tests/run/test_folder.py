@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from binas.base.errors import BinasError, FileError, SpaceError, TableError, UnitError
+from binas.run.folder import load
+from binas.search.problem import evaluate
+from binas.space import Config, SearchSpace, Stage, load_space, save_space
+from binas.tables import Column, Contributions, Cost, CostTable, parse_unit
+
+SPACE = SearchSpace("tiny", (Stage("s1", (0, 1), ((Config("a"), Config("b")),)),))
+
+
+def write(folder: Path, space: str = "yaml", contributions: str = "json", costs: str = "json") -> Path:
+    values = Column.build(SPACE, lambda s, i: 2.0 * i, lambda s, b, c: 0.5 * c)
+    save_space(SPACE, folder / f"space.{space}")
+    Contributions(SPACE, 70.0, values).save(folder / f"contributions.{contributions}")
+    cost = Cost(
+        "latency", parse_unit("ms"), 1.0, Column.build(SPACE, lambda s, i: 0.0, lambda s, b, c: 1.0 + c)
+    )
+    CostTable(SPACE, {"latency": cost}).save(folder / f"costs.{costs}")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "endings", [("yaml", "json", "json"), ("yml", "csv", "csv"), ("json", "json", "csv")]
+)
+def test_every_format(tmp_path: Path, endings: tuple[str, str, str]) -> None:
+    folder = load(write(tmp_path, *endings))
+    assert folder.space == SPACE
+    assert folder.path == tmp_path
+    problem = folder.problem(["latency<=0.0025s"])
+    good, bad = (evaluate(problem, SPACE.parse(name)) for name in ("a", "b"))
+    assert (good.accuracy, good.costs, good.feasible) == (72.0, {"latency": 2.0}, True)
+    assert (bad.accuracy, bad.costs, bad.feasible) == (72.5, {"latency": 3.0}, False)
+
+
+def test_path_as_text(tmp_path: Path) -> None:
+    assert load(str(write(tmp_path))).costs["latency"].fixed == 1.0
+
+
+@pytest.mark.parametrize("name", ["missing", "a\0b", "x" * 5000])
+def test_no_folder(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FileError, match=r"there is no folder .*binas example paper"):
+        load(tmp_path / name)
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    write(tmp_path)
+    with pytest.raises(FileError, match="there is no folder"):
+        load(tmp_path / "space.yaml")
+
+
+@pytest.mark.parametrize("name", ["space.yaml", "contributions.json", "costs.json"])
+def test_missing_file(tmp_path: Path, name: str) -> None:
+    write(tmp_path)
+    (tmp_path / name).unlink()
+    with pytest.raises(FileError, match=f"has no {name}. See `binas schema {name.split('.')[0]}`"):
+        load(tmp_path)
+
+
+def test_two_files_for_one_table(tmp_path: Path) -> None:
+    write(tmp_path)
+    (tmp_path / "costs.csv").write_text("")
+    with pytest.raises(FileError, match=r"has both costs\.json and costs\.csv; keep one"):
+        load(tmp_path)
+
+
+def test_tables_of_another_space(tmp_path: Path) -> None:
+    write(tmp_path)
+    save_space(load_space("demo"), tmp_path / "space.yaml")
+    with pytest.raises(TableError, match=r"contributions\.json: it was made for the space 'tiny'"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "error"), [("space.yaml", SpaceError), ("costs.json", TableError)])
+def test_damaged_file(tmp_path: Path, name: str, error: type[BinasError]) -> None:
+    (write(tmp_path) / name).write_text("{}")
+    with pytest.raises(error, match=name):
+        load(tmp_path)
+
+
+def test_limit_without_unit(tmp_path: Path) -> None:
+    with pytest.raises(UnitError, match=r"limit 'latency=2': '2' has no unit.*2ms"):
+        load(write(tmp_path)).problem(["latency=2"])

@@ -1,0 +1,351 @@
+"""Whole runs: killed anywhere they end the same, and a changed setting redoes only what depends on it."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from small_data import bars
+
+import binas.base.files
+import binas.training.checkpoint
+from binas.run import costs_step, engine
+from binas.run.config import load_config
+from binas.run.log import read_log
+from binas.run.run import open_run
+from binas.run.start import create_run
+from binas.run.steps import STEPS as ALL
+from tiny_run import NETWORKS, STEPS, call, final, made_table, one_thread, run_json, write_config
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    return write_config(tmp_path_factory.mktemp("config"))
+
+
+@pytest.fixture(scope="module")
+def finished(config, tmp_path_factory):
+    """A run nobody interrupted."""
+    folder = tmp_path_factory.mktemp("run") / "run"
+    done = run_json(config, "--out", folder)
+    assert done["done"] == STEPS
+    return folder
+
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "run")
+    return tmp_path / "run"
+
+
+class Died(BaseException):
+    """What a kill looks like from inside: nothing is caught, nothing is tidied."""
+
+
+def go_on(folder, config):
+    with one_thread():
+        return engine.advance(create_run(folder, load_config(config)), ALL)
+
+
+def test_killed_at_every_step_boundary(finished, config, tmp_path, monkeypatch):
+    """After a step's work but before its record, and again right after the record, for every step."""
+    write, deaths = engine.write_record, []
+
+    def dies(folder, record):
+        moments = [(record.step, "before")] if record.state == "finished" else []
+        if moments and moments[0] not in deaths:
+            deaths.append(moments[0])
+            raise Died
+        write(folder, record)
+        if moments and (record.step, "after") not in deaths:
+            deaths.append((record.step, "after"))
+            raise Died
+
+    monkeypatch.setattr(engine, "write_record", dies)
+    for _ in range(2 * len(STEPS)):
+        with pytest.raises(Died):
+            go_on(tmp_path / "run", config)
+    assert deaths == [(step, when) for step in STEPS for when in ("before", "after")]
+    assert go_on(tmp_path / "run", config) == []
+    assert final(tmp_path / "run") == final(finished)
+
+
+def test_killed_at_random_writes(finished, config, tmp_path, monkeypatch):
+    """Each time the process gets a little further, dying instead of writing some file."""
+    write, rng, left = binas.base.files.write_bytes, random.Random(0), [0]
+
+    def dies(path, data):
+        left[0] -= 1
+        if left[0] < 0:
+            raise Died
+        write(path, data)
+
+    for module in (binas.base.files, binas.training.checkpoint):
+        monkeypatch.setattr(module, "write_bytes", dies)
+    deaths = 0
+    while True:
+        left[0] = rng.randint(4, 22)
+        try:
+            go_on(tmp_path / "run", config)
+            break
+        except Died:
+            deaths += 1
+    assert deaths >= 3
+    assert final(tmp_path / "run") == final(finished)
+
+
+@pytest.mark.slow
+def test_killed_by_the_system_at_random_moments(finished, config, tmp_path):
+    """SIGKILL a moment after some number of further events in the log, until a process gets to the end."""
+    folder, rng, kills = tmp_path / "run", random.Random(1), 0
+    command = [sys.executable, "-m", "binas.cli.main", "run", str(config), "--out", str(folder), "--quiet"]
+    while True:
+        wanted, moment = len(read_log(folder)) + rng.randint(2, 6), rng.uniform(0, 0.5)
+        process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        while process.poll() is None and len(read_log(folder)) < wanted:
+            time.sleep(0.01)
+        time.sleep(moment)
+        process.send_signal(signal.SIGKILL)
+        if process.wait() == 0:
+            break
+        assert process.returncode == -signal.SIGKILL
+        kills += 1
+    assert kills >= 2
+    assert final(folder) == final(finished)
+
+
+def test_an_unchanged_run_is_left_alone(copied, config):
+    before = {path: path.stat().st_mtime_ns for path in copied.rglob("*") if path.is_file()}
+    assert run_json(config, "--out", copied)["done"] == []
+    changed = [path.name for path in before if path.stat().st_mtime_ns != before[path]]
+    assert set(changed) <= {"config.yaml", "space.yaml"}
+
+
+AFTER_SUPERNET = ["contributions", "samples", "check", "search", *NETWORKS]
+
+
+@pytest.mark.parametrize(
+    ("change", "redone"),
+    [
+        ("search.limits=[latency=20%]", ["search", *NETWORKS]),
+        ("training.finetune.learning_rate=0.02", ["finetune", "export", "report"]),
+        ("compare.random=3", ["compare", "report"]),
+        ("export.formats=[onnx]", ["export", "report"]),
+        ("measuring.table=other.json", ["costs", "search", *NETWORKS]),
+        ("measuring.backend=torch", []),  # with a table nothing is measured
+        ("contributions.passes=5", ["contributions", "check", "search", *NETWORKS]),
+        ("check.count=8", ["samples", "check", "report"]),
+        ("check.resamples=11", ["check"]),
+        ("training.checkpoint_seconds=7", []),
+        ("training.supernet.learning_rate=0.02", ["supernet", *AFTER_SUPERNET]),
+        ("training.heaviest.learning_rate=0.02", ["heaviest", "supernet", *AFTER_SUPERNET]),
+        ("data.seed=3", ["data", "heaviest", "supernet", *AFTER_SUPERNET]),
+    ],
+)
+def test_a_change_redoes_only_what_depends_on_it(copied, config, monkeypatch, change, redone):
+    monkeypatch.chdir(config.parent)
+    trains = "supernet" in redone
+    assert (
+        run_json(config, "--out", copied, "--set", change, *(["--redo"] if trains else []))["done"] == redone
+    )
+    assert run_json("--out", copied)["done"] == []
+    assert json.loads(call("status", copied, "--json")[1])["left_seconds"] == 0
+
+
+def test_another_device_measures_again(copied, monkeypatch):
+    """Settings, model of the device and version of the runtime all count; training does not depend on them."""
+    measured = []
+
+    def measures(space, how, samples, seed):
+        measured.append(how.settings.threads)
+        cost = made_table(1e-4)["latency"]
+        return SimpleNamespace(cost=cost, session=SimpleNamespace(warnings=("a noisy machine",)))
+
+    monkeypatch.setattr(costs_step, "measure_space", measures)
+    once, after = ["costs", "search", *NETWORKS], ["--set", "measuring.threads=2"]
+    own = ["--out", copied, "--set", "measuring.table=null", "--set", "search.closed_loop=false"]
+    assert run_json(*own)["done"] == once
+    assert run_json(*own)["done"] == []
+    assert run_json(*own, *after)["done"] == ["costs"]  # the same numbers: nothing follows
+    monkeypatch.setattr(costs_step, "device_name", lambda settings: "another CPU")
+    told = json.loads(call("status", copied, "--json")[1])["steps"][3]
+    assert told["state"] == "stale"
+    assert "now 'another CPU'" in told["why"][0]
+    assert run_json(*own, *after)["done"] == ["costs"]
+    assert measured == [1, 2, 2]
+
+
+@pytest.mark.parametrize("change", ["training.seed=5", "training.supernet.epochs=2", "data.limit=100"])
+def test_finished_training_is_not_thrown_away_unasked(copied, change):
+    before = {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()}
+    code, said = call("run", "--out", copied, "--set", change)
+    assert code == 2
+    assert "--redo" in said
+    assert change.split("=")[0] in said or "images was" in said
+    assert before == {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()}
+
+
+def test_weights_that_are_gone_are_trained_again_and_what_follows_stays(copied, finished):
+    """Training is exact, so the heaviest network comes out the same, and the supernet need not be done again."""
+    (copied / "heaviest" / "weights.json").unlink()
+    kept = {path: path.stat().st_mtime_ns for path in (copied / "supernet").iterdir()}
+    with one_thread():
+        assert engine.advance(open_run(copied), ALL) == ["heaviest"]
+    assert kept == {path: path.stat().st_mtime_ns for path in kept}
+    assert final(copied) == final(finished)
+
+
+def test_a_redo_that_is_killed_goes_on_without_being_allowed_again(copied, monkeypatch):
+    write = engine.write_record
+
+    def dies(folder, record):
+        write(folder, record)
+        raise Died
+
+    run = create_run(copied, load_config(copied / "config.yaml", ["training.seed=5"]), redo=True)
+    monkeypatch.setattr(engine, "write_record", dies)
+    with pytest.raises(Died):
+        engine.advance(run, ALL)
+    monkeypatch.setattr(engine, "write_record", write)
+    assert run_json("--out", copied)["done"] == [step for step in STEPS if step not in ("data", "costs")]
+
+
+def test_what_is_redone_is_kept_and_said(copied, config):
+    weights = {path.name for path in (copied / "supernet").iterdir()}
+    assert call("run", "--out", copied, "--redo", "--set", "training.supernet.epochs=2", "--quiet")[0] == 0
+    (kept,) = (copied / "old").glob("*-supernet")
+    assert {path.name for path in (kept / "supernet").iterdir()} == weights
+    assert (kept / "metrics.jsonl").exists()
+    log = [json.loads(line) for line in (copied / "log.jsonl").read_text().splitlines()]
+    assert any(event["event"] == "set aside" and event["step"] == "supernet" for event in log)
+
+
+def test_networks_of_architectures_already_tuned_are_used_again(copied, config):
+    before = {path: path.stat().st_mtime_ns for path in (copied / "networks").rglob("weights*")}
+    first = json.loads((copied / "networks.json").read_text())
+    done = run_json("--out", copied, "--set", "search.limits=[latency=70%, latency=100%]")
+    assert done["done"] == ["search", *NETWORKS]
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+    now = {item["question"]: item for item in json.loads((copied / "networks.json").read_text())}
+    assert now["latency=70%"] == first[1]
+
+
+def test_a_damaged_record_of_a_network_is_named(copied):
+    (path, *_) = sorted((copied / "networks").glob("*/network.json"))
+    path.write_text("{}")
+    code, said = call(
+        "run", "--out", copied, "--set", "search.limits=[latency=30%, latency=70%, latency=50%]"
+    )
+    assert (code, "network.json is damaged" in said) == (2, True)
+    path.unlink()
+    assert call("run", "--out", copied)[0] == 0
+
+
+def test_more_samples_add_to_those_there(copied):
+    old = json.loads((copied / "samples.json").read_text())["samples"]
+    run_json("--out", copied, "--set", "check.count=9")
+    new = json.loads((copied / "samples.json").read_text())["samples"]
+    assert new[: len(old)] == old
+    assert len(new) == 9
+
+
+def test_a_table_put_in_by_hand_is_searched_with(copied, config):
+    """Files are what counts: whoever wrote them, what follows is done again."""
+    table = json.loads((copied / "contributions.json").read_text())
+    table["base"]["value"] -= 1.0
+    (copied / "contributions.json").write_text(json.dumps(table))
+    assert run_json("--out", copied)["done"] == ["check", "search", *NETWORKS]
+
+
+def test_a_file_that_is_gone_is_made_again(copied, finished):
+    (copied / "estimator.json").unlink()
+    assert run_json("--out", copied)["done"] == ["check"]
+    assert final(copied) == final(finished)
+
+
+def test_relative_limits_are_recorded_in_absolute_units(finished):
+    result = json.loads((finished / "results" / "latency-30pct.json").read_text())
+    (limit,) = result["limits"]
+    assert (limit["cost"], limit["unit"], limit["lower"]) == ("latency", "ms", False)
+    assert result["costs"]["latency"]["value"] <= limit["value"] == result["costs"]["latency"]["limit"]
+
+
+def test_records_say_what_a_step_was_done_with(finished):
+    record = json.loads((finished / "steps" / "search.json").read_text())
+    assert record["state"] == "finished"
+    assert record["seconds"] > 0
+    assert {"python", "torch", "binas", "onnxruntime", "cpu"} <= set(record["machine"])
+    assert record["files"] == ["frontier.csv", "results/latency-30pct.json", "results/latency-70pct.json"]
+
+
+def test_figures_of_every_step_that_has_some(finished):
+    lines = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
+    assert {line["phase"] for line in lines} == {"heaviest", "supernet", "contributions", "check"}
+    assert all("stability" in line for line in lines if line["phase"] == "contributions")
+
+
+def test_images_that_change_under_a_run_are_noticed(config, tmp_path):
+    """The same configuration, but the file behind it holds other images."""
+    own = write_config(tmp_path / "own")
+    assert call("train", "--config", own, "--out", tmp_path / "run", "--quiet")[0] == 0
+    np.savez(tmp_path / "own" / "bars.npz", **bars(160, seed=1))
+    code, said = call("run", "--out", tmp_path / "run", "--quiet")
+    assert (code, "no longer those this run was made with" in said) == (2, True)
+    assert run_json("--out", tmp_path / "run", "--redo")["done"] == STEPS
+
+
+def test_every_step_is_a_command_of_its_own(config, finished, tmp_path):
+    """``binas train|measure|estimate|sample|search|finetune|export RUN`` leave what ``binas run`` leaves."""
+    assert call("train", "--config", config, "--out", tmp_path / "run", "--quiet")[0] == 0
+    for command in ("measure", "estimate", "sample", "search", "finetune", "export"):
+        code, said = call(command, tmp_path / "run")
+        assert code == 0, said
+    assert run_json("--out", tmp_path / "run")["done"] == ["check", "compare", "report"]
+    assert final(tmp_path / "run") == final(finished)
+    code, said = call("search", tmp_path / "run")
+    assert (code, "nothing was changed" in said) == (0, True)
+
+
+def test_a_network_tuned_by_hand_with_other_settings_is_not_taken_for_the_runs_own(copied, finished):
+    first = json.loads((copied / "networks.json").read_text())[0]["network"]
+    record = json.loads((copied / "networks" / first / "network.json").read_text())
+    shutil.rmtree(copied / "networks" / first)
+    (copied / "steps" / "finetune.json").unlink()  # as before the step was done
+    changed = ["--set", "training.finetune.learning_rate=0.03"]
+    assert call("finetune", copied, "--arch", record["architecture"], *changed, "--quiet")[0] == 0
+    assert "finetune" in run_json("--out", copied)["done"]
+    again = json.loads((copied / "networks" / first / "network.json").read_text())
+    assert again["weights"] == record["weights"]
+    assert final(copied) == final(finished)
+
+
+def test_a_comparison_that_was_made_is_not_made_again(copied):
+    kept = copied / "rivals" / "latency-30pct.json"
+    before = kept.stat().st_mtime_ns
+    run_json("--out", copied, "--set", "search.limits=[latency=30%, latency=60%]")
+    assert kept.stat().st_mtime_ns == before
+    assert (copied / "rivals" / "latency-60pct.json").exists()
+
+
+def test_rivals_are_fine_tuned_on_request(copied):
+    assert run_json("--out", copied, "--set", "compare.tune=1")["done"] == ["compare", "report"]
+    item = json.loads((copied / "rivals" / "latency-70pct.json").read_text())
+    tuned = [rival for rival in [*item["random"], item["hand_scaled"]] if rival and "tuned" in rival]
+    assert tuned
+    assert all(0 <= rival["tuned"] <= 100 for rival in tuned)
+    code, said = call("run", "--out", copied)
+    assert (code, "tuned" in said) == (0, True)
+
+
+def test_training_first_and_the_rest_later(config, finished, tmp_path):
+    """``binas train`` is the run's first steps."""
+    assert call("train", "--config", config, "--out", tmp_path / "run", "--quiet")[0] == 0
+    assert run_json("--out", tmp_path / "run")["done"] == STEPS[3:]
+    assert final(tmp_path / "run") == final(finished)

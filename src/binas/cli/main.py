@@ -11,19 +11,12 @@ import typer
 
 from binas.base.errors import BinasError
 from binas.cli import (
-    compare_commands,
+    comparing_commands,
     costs_commands,
-    demo_commands,
-    estimate_commands,
-    estimator_commands,
-    example_commands,
-    export_commands,
-    measure_commands,
-    report_commands,
     run_commands,
     search_commands,
     space_commands,
-    train_commands,
+    task_commands,
 )
 from binas.version import __version__
 
@@ -36,19 +29,12 @@ app = typer.Typer(
     add_completion=False,
 )
 for commands in (
-    demo_commands,
     run_commands,
-    space_commands,
-    example_commands,
-    train_commands,
-    measure_commands,
-    costs_commands,
-    compare_commands,
-    estimate_commands,
-    estimator_commands,
+    task_commands,
     search_commands,
-    export_commands,
-    report_commands,
+    space_commands,
+    costs_commands,
+    comparing_commands,
 ):
     commands.register(app)
 

@@ -1,14 +1,17 @@
-"""The description of a dataset in a run's configuration."""
+"""The description of a dataset, and of what is done to its training images, in a run's configuration."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from binas.data.decoding import Format
-from binas.data.dividing import Names
+from binas.base.settings import Settings
+
+if TYPE_CHECKING:
+    from binas.data.decoding import Format
+    from binas.data.dividing import Names
 
 Kind = Literal["embedded", "fashion-mnist", "folder", "huggingface", "arrays"]
 
@@ -27,10 +30,8 @@ _OF_KIND: dict[str, set[str]] = {
 }
 
 
-class DataConfig(BaseModel):
+class DataConfig(Settings):
     """Where images come from and how they are divided. A field that the kind does not use is refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     kind: Kind = Field(
         default="embedded",
@@ -103,11 +104,15 @@ class DataConfig(BaseModel):
     @property
     def names(self) -> Names:
         """The names of the parts."""
+        from binas.data.dividing import Names
+
         return Names(self.train, self.validation, self.test)
 
     @property
     def form(self) -> Format:
         """What images are decoded to."""
+        from binas.data.decoding import Format
+
         assert self.size is not None  # required above for every kind that decodes
         return Format((self.size, self.size), self.channels, self.workers)
 
@@ -115,3 +120,41 @@ class DataConfig(BaseModel):
     def title(self) -> str:
         """What to call the data in messages and reports."""
         return self.name or (self.path.name if self.path is not None else self.kind)
+
+
+class AugmentConfig(Settings):
+    """What is done to training images, in this order; everything off is plain normalisation."""
+
+    crop: int = Field(
+        default=0, ge=0, description="Pixels of black border before a random crop of the old size; 0: off."
+    )
+    resized_crop: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="Least share of the area that a random crop keeps before it is enlarged.",
+    )
+    flip: bool = Field(default=False, description="Mirror left and right, every second image on average.")
+    auto: Literal["none", "autoaugment", "randaugment"] = Field(
+        default="none", description="A policy of kornia."
+    )
+    policies: int = Field(
+        default=8,
+        ge=1,
+        description="auto: parts of a batch that draw their own policy; the batch size: one per image.",
+    )
+    operations: int = Field(default=2, ge=1, le=15, description="randaugment: operations per image.")
+    magnitude: int = Field(
+        default=9, ge=1, le=29, description="randaugment: strength of each operation, of 30."
+    )
+    cutout: int = Field(default=0, ge=0, description="Side in pixels of a square set to the mean; 0: off.")
+    erasing: float = Field(default=0.0, ge=0, le=1, description="Probability of a rectangle set to the mean.")
+    mixup: float = Field(
+        default=0.0, ge=0, description="Alpha of the Beta distribution images are mixed by; 0: off."
+    )
+
+    @model_validator(mode="after")
+    def _one_crop(self) -> AugmentConfig:
+        if self.crop and self.resized_crop is not None:
+            raise ValueError("crop and resized_crop exclude each other; set one of them")
+        return self

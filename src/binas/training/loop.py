@@ -30,7 +30,7 @@ from binas.training.checkpoint import (
     load_weights,
     save_checkpoint,
 )
-from binas.training.config import Phase, TrainingConfig
+from binas.training.config import Phase, TrainSettings
 from binas.training.randomness import derived_seed
 from binas.training.reporting import Reporter
 
@@ -71,7 +71,7 @@ class Job:
     loss_of: LossOf
     phase: Phase
     data: ImageData
-    config: TrainingConfig
+    config: TrainSettings
     folder: Path
     identity: dict[str, Any]
     measure: Callable[[nn.Module], Metrics]
@@ -79,8 +79,13 @@ class Job:
     reporter: Reporter = field(default_factory=Reporter)
     select: str | None = None
 
+    @property
+    def setting(self) -> str:
+        """Where the phase is set in a run's configuration."""
+        return self.name if self.name == "finetune" else f"train.{self.name}"
 
-def make_accelerator(config: TrainingConfig) -> Accelerator:
+
+def make_accelerator(config: TrainSettings) -> Accelerator:
     """Device, processes and mixed precision, from the settings and the launcher's environment."""
     unused = DistributedDataParallelKwargs(find_unused_parameters=True)  # a step uses some configs only
     return Accelerator(
@@ -196,7 +201,7 @@ class _Training:
         if not math.isfinite(value):
             raise TrainingError(
                 f"{job.name}: the loss became {value} in epoch {step.epoch + 1}, batch {step.batch + 1}. Lower "
-                f"training.{job.name}.learning_rate or set training.{job.name}.clip; the last checkpoint is kept."
+                f"{job.setting}.learning_rate or set {job.setting}.clip; the last checkpoint is kept."
             )
         first = self.batch // phase.accumulate * phase.accumulate
         job.accelerator.backward(loss / min(phase.accumulate, self.batches - first))

@@ -31,7 +31,7 @@ from binas.training.checkpoint import (
     save_checkpoint,
     weights_digest,
 )
-from binas.training.config import Distillation, Phase, TrainingConfig
+from binas.training.config import Distillation, FinetuneSettings, Phase, TrainSettings
 from binas.training.evaluation import (
     accuracy,
     calibrate_multipath,
@@ -53,7 +53,7 @@ class Bench:
     """Where training happens: data, settings, a folder for checkpoints, device and reports."""
 
     data: ImageData
-    config: TrainingConfig
+    config: TrainSettings
     folder: Path
     accelerator: Accelerator
     reporter: Reporter = field(default_factory=Reporter)
@@ -132,6 +132,7 @@ def fine_tune(
     heaviest: Supernet,
     architecture: Architecture,
     bench: Bench,
+    phase: FinetuneSettings,
     teacher: Teacher | None = None,
 ) -> StaticNetwork:
     """Phase 3: one architecture as a network of its own, from the weights of w*, taught by w_h.
@@ -141,8 +142,8 @@ def fine_tune(
     epochs, schedule and teacher are the same, so that the two can be compared. ``teacher`` is that of
     :func:`teacher_of`, given where several networks are fine-tuned, so that its logits are computed once.
     """
-    space, phase = supernet.space, bench.config.finetune
-    network = _starting_network(supernet, architecture, bench)
+    space = supernet.space
+    network = _starting_network(supernet, architecture, bench, phase)
     taught_by = teacher or teacher_of(heaviest, bench.data, phase.distillation)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
@@ -174,9 +175,10 @@ def teacher_of(heaviest: Supernet, data: ImageData, settings: Distillation) -> T
     return Teacher(extract(heaviest, heaviest.space.extreme()), data, settings)
 
 
-def _starting_network(supernet: Supernet, architecture: Architecture, bench: Bench) -> StaticNetwork:
+def _starting_network(
+    supernet: Supernet, architecture: Architecture, bench: Bench, phase: FinetuneSettings
+) -> StaticNetwork:
     """The network fine-tuning starts from: the supernet's weights with statistics of its own, or fresh ones."""
-    phase = bench.config.finetune
     if phase.from_scratch:
         return fresh_network(supernet.space, architecture, bench.config.seed)
     network = extract(supernet, architecture)

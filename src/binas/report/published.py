@@ -1,4 +1,4 @@
-"""Published networks beside ours, measured on the same machine in the same session (the paper's main table).
+"""Published networks compared with ours, measured on the same machine in the same session (the paper's main table).
 
 Machines differ, so what counts are ratios to one of the networks. How to measure is an argument: a function that
 takes all networks at once, so that a session can let them take turns.
@@ -14,9 +14,13 @@ from typing import Any
 from torch import nn
 
 from binas.base.errors import ProblemError
+from binas.base.interval import Interval
+from binas.costs.measure import Measuring
 from binas.costs.published import PublishedNetwork, published_networks
 from binas.costs.published.build import Counts, Shape, build, count
 from binas.costs.published.data import CHANNELS, RESOLUTION
+from binas.costs.session import CONTROL
+from binas.costs.workloads import Workload, control_workload
 from binas.search.frontier import Frontier, FrontierPoint
 from binas.space.space import SearchSpace
 from binas.supernet import StaticNetwork
@@ -25,42 +29,33 @@ from binas.tables.units import convert, parse_unit
 REFERENCE = "MobileNetV3-Large"
 
 
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """A measured latency in milliseconds with its 95 % confidence interval."""
-
-    ms: float
-    low: float
-    high: float
-
-
 Builder = Callable[[], tuple[nn.Module, Shape]]
-Measure = Callable[[Mapping[str, Builder]], Mapping[str, Latency]]
+Measure = Callable[[Mapping[str, Builder]], Mapping[str, Interval]]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One network: measured latency, ratio to the reference, counts, accuracy in percent.
+    """One network: measured latency in ms, ratio to the reference, counts, accuracy in percent.
 
-    ``published_ratio`` is the ratio of published latencies, where both are known. Of our own networks ``beside``
-    names the published ones they stand beside, and ``top1`` is a prediction.
+    ``published_ratio`` is the ratio of published latencies, where both are known. Of our own networks ``compared_with``
+    names the published ones that are as fast, and ``top1`` is a prediction.
     """
 
     name: str
-    latency: Latency
+    latency: Interval
     ratio: float
     params: int
     macs: int
     top1: float
     published_ratio: float | None = None
-    beside: tuple[str, ...] = ()
+    compared_with: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The object that ``binas compare --json`` prints for one network."""
+        """The object that ``binas published --json`` prints for one network."""
         return {
             "name": self.name,
-            "ours": bool(self.beside),
-            "latency_ms": self.latency.ms,
+            "ours": bool(self.compared_with),
+            "latency_ms": self.latency.value,
             "low_ms": self.latency.low,
             "high_ms": self.latency.high,
             "ratio": self.ratio,
@@ -68,8 +63,26 @@ class Row:
             "params": self.params,
             "macs": self.macs,
             "top1": self.top1,
-            "beside": list(self.beside),
+            "compared_with": list(self.compared_with),
         }
+
+
+def measure_networks(how: Measuring) -> Measure:
+    """A function that measures many networks in one session, taking turns."""
+
+    def measure(builders: Mapping[str, Builder]) -> dict[str, Interval]:
+        def workload(entry: str) -> Workload:
+            return control_workload() if entry == CONTROL else _workload(builders[entry])
+
+        estimates = how.run(list(builders), workload).estimates
+        return {name: estimates[name].scaled(how.kind.factor) for name in builders}
+
+    return measure
+
+
+def _workload(build: Builder) -> Workload:
+    module, shape = build()
+    return Workload(module, (shape,))
 
 
 def chosen_networks(names: Sequence[str] | None, reference: str = REFERENCE) -> dict[str, PublishedNetwork]:
@@ -91,13 +104,13 @@ def compare_published(
     networks = chosen_networks(names, reference)
     shape = (CHANNELS, RESOLUTION, RESOLUTION)
     found = measure({name: partial(_published, network, shape) for name, network in networks.items()})
-    base, paper = found[reference].ms, networks[reference].xeon_ms
+    base, paper = found[reference].value, networks[reference].xeon_ms
     rows = []
     for name, network in networks.items():
         counts = count(build(network), shape)
         ratio = network.xeon_ms / paper if network.xeon_ms and paper else None
         rows.append(_row(name, found[name], base, counts, network.top1, ratio))
-    return sorted(rows, key=lambda row: row.latency.ms)
+    return sorted(rows, key=lambda row: row.latency.value)
 
 
 def _published(network: PublishedNetwork, shape: Shape) -> tuple[nn.Module, Shape]:
@@ -106,17 +119,17 @@ def _published(network: PublishedNetwork, shape: Shape) -> tuple[nn.Module, Shap
 
 def _row(
     name: str,
-    latency: Latency,
+    latency: Interval,
     base: float,
     counts: Counts,
     top1: float,
     published_ratio: float | None = None,
-    beside: tuple[str, ...] = (),
+    compared_with: tuple[str, ...] = (),
 ) -> Row:
-    return Row(name, latency, latency.ms / base, counts.params, counts.macs, top1, published_ratio, beside)
+    return Row(name, latency, latency.value / base, counts.params, counts.macs, top1, published_ratio, compared_with)
 
 
-def ours_beside(
+def compare_with_ours(
     frontier: Frontier, rows: Sequence[Row], measure: Measure, reference: str = REFERENCE
 ) -> list[Row]:
     """Our most accurate architectures within the latency of each published network, measured with the reference.
@@ -133,17 +146,17 @@ def ours_beside(
     known = published_networks()[reference]
     found = measure({reference: partial(_published, known, (CHANNELS, RESOLUTION, RESOLUTION)), **builders})
     made = []
-    for name, (point, beside) in points.items():
+    for name, (point, compared_with) in points.items():
         counts = count(builders[name]()[0], shape)
-        made.append(_row(name, found[name], found[reference].ms, counts, point.accuracy, None, tuple(beside)))
-    return sorted(made, key=lambda row: row.latency.ms)
+        made.append(_row(name, found[name], found[reference].value, counts, point.accuracy, None, tuple(compared_with)))
+    return sorted(made, key=lambda row: row.latency.value)
 
 
 def _points(frontier: Frontier, rows: Sequence[Row]) -> dict[str, tuple[FrontierPoint, list[str]]]:
-    """Frontier points by the string of their architecture, with the published networks each stands beside."""
+    """Frontier points by the string of their architecture, with the published networks that are as fast as each."""
     points: dict[str, tuple[FrontierPoint, list[str]]] = {}
     for row in rows:
-        point = frontier.at(convert(row.latency.ms, parse_unit("ms"), frontier.unit))
+        point = frontier.at(convert(row.latency.value, parse_unit("ms"), frontier.unit))
         if point is not None:
             points.setdefault(str(point.architecture), (point, []))[1].append(row.name)
     if not points:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
-from binas.base.errors import UnitError
+from binas.base.errors import SpaceError, UnitError
 from binas.space.architecture import Architecture
 from binas.space.codes import BlockCode
 from binas.space.families import MOBILENET_V3, ConvShape, PoolShape, Shape, SqueezeRule, Trace, describe

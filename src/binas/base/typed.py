@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +13,8 @@ from binas.base.errors import BinasError, FileError
 from binas.base.files import read_json
 
 Value = TypeVar("Value")
+
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 def read_typed(model: type[Value], path: Path, advice: str, error: type[BinasError] = FileError) -> Value:
@@ -34,8 +37,3 @@ def first_problem(error: ValidationError) -> str:
     """The first thing wrong, as "key: message"."""
     first = error.errors()[0]
     return f"{'.'.join(map(str, first['loc'])) or 'the whole file'}: {first['msg']}"
-
-
-@cache
-def _adapter(model: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(model)

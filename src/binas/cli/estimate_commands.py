@@ -126,10 +126,11 @@ def estimate(
     if do_step(context, run, "contributions", as_json):
         return
     from binas.base.files import exists
-    from binas.contributions import Journal, SupernetEvaluator, Terminal, Watcher, factorial, paper
+    from binas.base.lock import locked
+    from binas.base.progress import Progress, Terminal
+    from binas.contributions import Journal, SupernetEvaluator, factorial, paper
     from binas.run.engine import keep_old
     from binas.run.estimator_steps import validation_images
-    from binas.run.lock import locked
     from binas.run.run import open_run
     from binas.run.step import read_record
     from binas.training.checkpoint import weights_digest
@@ -153,12 +154,12 @@ def estimate(
     ]
     amount = _affordable(protocol, evaluator, budget, repeats or 10)  # refused before anything is discarded
     journal = Journal(run / "outcomes" / "-".join(filter(None, parts)), identity, fresh=not resume)
-    watcher = Watcher() if quiet or as_json else Terminal()
+    progress = Progress() if quiet or as_json else Terminal()
     if protocol is Protocol.paper:
-        answers = paper(evaluator, journal, amount, (reading or Reading.base).value, seed, watcher)
+        answers = paper(evaluator, journal, amount, (reading or Reading.base).value, seed, progress)
     else:
         kind = outcome or Outcome.log_probability
-        answers = factorial(evaluator, journal, amount, kind.value, stability, seed, watcher)
+        answers = factorial(evaluator, journal, amount, kind.value, stability, seed, progress)
     target = out or run / "contributions.json"
     with locked(run):
         if out is None and exists(target) and read_record(run, "contributions") is not None:
@@ -253,7 +254,8 @@ def sample(
     if do_step(context, run, "samples", as_json):
         return
     from binas.base.files import exists
-    from binas.contributions import Terminal, Watcher, architectures_to_measure, measure_samples
+    from binas.base.progress import Progress, Terminal
+    from binas.contributions import architectures_to_measure, measure_samples
     from binas.run.estimator_steps import validation_images
     from binas.run.run import open_run
     from binas.supernet.memory import keep_memory
@@ -278,7 +280,7 @@ def sample(
         opened.config.training.supernet.recalibration if recalibrate else 0,
         known,
         about,
-        Watcher() if quiet or as_json else Terminal(),
+        Progress() if quiet or as_json else Terminal(),
     )
     for found in samples:
         found.save(path)

@@ -67,24 +67,14 @@ def export_blocks(
     as_json: Json = False,
 ) -> None:
     """Write every distinct block of a space as ONNX, with a manifest and a CSV to fill in."""
-    from rich.console import Console
-    from rich.progress import Progress
-
+    from binas.base.progress import Terminal
     from binas.costs.exchange import export_blocks as export
     from binas.costs.exchange import some_networks
     from binas.space.files import load_space
 
     found = load_space(space)
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("writing", total=None)
-        made = export(
-            found,
-            out,
-            batch,
-            some_networks(found, networks, seed),
-            lambda done, total: bar.update(task, completed=done, total=total),
-        )
+    with Terminal().during("export") as progress:
+        made = export(found, out, batch, some_networks(found, networks, seed), progress)
     kinds = [item.kind for item in made.files]
     if as_json:
         print_json(

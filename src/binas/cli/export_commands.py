@@ -58,10 +58,11 @@ def finetune(
 
     Interrupt it at any time; the same command goes on.
     """
+    from binas.base.progress import Progress, Terminal
     from binas.run.network_record import network_folder, network_name
     from binas.run.networks import read_choice, run_to_tune, tune
     from binas.supernet.memory import keep_memory
-    from binas.training.reporting import RunReporter
+    from binas.training.reporting import Reporter
 
     keep_memory()
     if arch is None:
@@ -74,8 +75,9 @@ def finetune(
     opened = run_to_tune(run, [*(changes or ()), *extra])
     architecture = read_choice(opened.space, arch)
     chosen = name or network_name(architecture, opened.config.training.finetune.from_scratch)
-    reporter = RunReporter(network_folder(run, chosen), quiet=quiet or as_json)
-    found = tune(opened, architecture, chosen, reporter)
+    progress = Progress() if quiet or as_json else Terminal()
+    with progress.during("finetune"):
+        found = tune(opened, architecture, chosen, Reporter(network_folder(run, chosen), progress))
     if os.environ.get("RANK", "0") != "0":  # one of several processes speaks
         return
     if as_json:

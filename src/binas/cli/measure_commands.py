@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from binas.base.progress import Progress, Terminal
 from binas.cli.costs_commands import costs_app
 from binas.cli.output import Json, examples, print_json, say, table
-from binas.cli.progress import Terminal, progress_bar
 from binas.cli.table_output import show_costs
-from binas.run.teller import Teller
 
 if TYPE_CHECKING:
     from binas.costs.measure import MeasuredCost
@@ -154,7 +153,7 @@ def measure(
         onednn=onednn,
     )
     plan = _plan(budget, tolerance, rounds, seed)
-    with progress_bar() as progress:
+    with Terminal().during("measuring") as progress:
         how = Measuring(settings, quantity.value, plan, _journal(out), resume, progress)
         done = measure_space(found, how, samples, seed, name or quantity.value)
     _finish(CostTable(found, {done.cost.name: done.cost}), done, out, plot, as_json)
@@ -179,7 +178,7 @@ def _measure_run(context: typer.Context, folder: Path, as_json: bool) -> None:
             f"`binas run --out {folder} --set measuring.threads=2`."
         )
     opened = open_run(folder)
-    done = advance(opened, (COST,), Teller() if as_json else Terminal())
+    done = advance(opened, (COST,), Progress() if as_json else Terminal())
     costs = load_costs(folder / "costs.json", opened.space)
     if as_json:
         print_json({"table": str(folder / "costs.json"), "done": done, "costs": list(costs.costs)})
@@ -220,7 +219,7 @@ def verify(
     found = space_of_table(file, space)
     costs = load_costs(file, found)
     given = costs[cost or _only(measurable(costs.costs), file)]
-    with progress_bar() as progress:
+    with Terminal().during("measuring") as progress:
         how = replace(
             measuring_again(given, _plan(budget, tolerance, rounds, seed)),
             journal=_journal(file),

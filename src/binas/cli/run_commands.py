@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from binas.base.progress import Progress, Terminal, duration
 from binas.cli.output import Json, examples, print_json, say, table
-from binas.cli.progress import Terminal, duration
-from binas.run.teller import Teller
 
 if TYPE_CHECKING:
     from binas.run.config import RunConfig
@@ -76,13 +75,13 @@ def run(
             "only training runs in several processes: launch `binas train` with the same --config and --out, and "
             "when it is done call `binas run --out` without the launcher."
         )
-    teller = Teller() if quiet or as_json else Terminal()
-    opened = prepared(out, config, changes or [], redo, teller)
+    progress = Progress() if quiet or as_json else Terminal()
+    opened = prepared(out, config, changes or [], redo, progress)
     if judge(opened, COST).word != "done":
         check_device(opened)  # now, not after hours of training
     if judge(opened, CONTRIBUTION).word == "to do":
         check_images(opened)
-    done = advance(opened, STEPS, teller)
+    done = advance(opened, STEPS, progress)
     found = _networks(opened)
     if as_json:
         print_json({"run": str(out), "done": done, "networks": found})
@@ -113,7 +112,7 @@ def do_step(context: typer.Context, folder: Path, name: str, as_json: bool) -> b
 
     step = next(step for step in STEPS if step.name == name)
     quiet = as_json or bool(context.params.get("quiet"))
-    done = advance(open_run(folder), (step,), Teller() if quiet else Terminal())
+    done = advance(open_run(folder), (step,), Progress() if quiet else Terminal())
     if as_json:
         print_json({"run": str(folder), "step": name, "done": bool(done), "files": _files_of(folder, name)})
     else:
@@ -129,13 +128,13 @@ def _files_of(folder: Path, name: str) -> list[str]:
     return [] if record is None else [str(folder / file) for file in record.files]
 
 
-def prepared(out: Path, config: Path | None, changes: list[str], redo: bool, teller: Teller) -> Run:
+def prepared(out: Path, config: Path | None, changes: list[str], redo: bool, progress: Progress) -> Run:
     """The run in ``out`` with the configuration given, or its own, changed by ``changes``."""
     from binas.run.start import create_run
     from binas.supernet.memory import keep_memory
 
     keep_memory()
-    return create_run(out, _config(out, config, changes), redo, teller)
+    return create_run(out, _config(out, config, changes), redo, progress)
 
 
 def joined(out: Path, config: Path | None, changes: list[str]) -> Run:

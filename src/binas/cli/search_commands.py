@@ -122,7 +122,7 @@ def _on_device(
 ) -> SearchResult:
     """The answer that keeps its limits when it is built and measured; an error when none does."""
     from binas.base.errors import ProblemError
-    from binas.cli.progress import progress_bar
+    from binas.base.progress import Terminal
     from binas.costs.measure import measurable, measure_architecture, measuring_again
     from binas.costs.session import Plan
     from binas.run.closed_loop import keep_limits
@@ -133,7 +133,7 @@ def _on_device(
         )
         return measure_architecture(problem.space, architecture, how)
 
-    with progress_bar() as progress:
+    with Terminal().during("measuring") as progress:
         done = keep_limits(problem, measurable(problem.costs), measure, search)
     if done.steps and not done.kept:
         if as_json:

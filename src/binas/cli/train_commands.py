@@ -9,10 +9,9 @@ from typing import Annotated
 
 import typer
 
+from binas.base.progress import Progress, Terminal
 from binas.cli.output import Json, examples, print_json, say, table
-from binas.cli.progress import Terminal
 from binas.cli.run_commands import Changes, Quiet, Redo, joined, prepared
-from binas.run.teller import Teller
 
 
 class Part(StrEnum):
@@ -68,10 +67,10 @@ def train(
     if os.environ.get("RANK", "0") != "0":  # one of several processes prepares the folder, writes and speaks
         help_training(joined(out, config, changes or []))
         return
-    teller = Teller() if quiet or as_json else Terminal()
-    run = prepared(out, config, changes or [], redo, teller)
+    progress = Progress() if quiet or as_json else Terminal()
+    run = prepared(out, config, changes or [], redo, progress)
     meet(run)
-    supernet = train_run(run, teller)
+    supernet = train_run(run, progress)
     metrics = supernet_metrics(supernet, run.data)
     if as_json:
         print_json({"run": str(out), "images": len(run.data.validation), "validation": metrics})

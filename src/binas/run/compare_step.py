@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import FileError
 from binas.base.files import dump_json, exists, read_json, write_text
+from binas.base.progress import Progress
 from binas.run.finetune_step import tune_all
 from binas.run.limits import file_name
 from binas.run.rivals import Comparison, compare_with_rivals
 from binas.run.search_step import open_problem, read_results
 from binas.run.step import file_digest, identity_of
-from binas.run.teller import Share, Teller
 from binas.search.problem import Limit, SearchProblem
 
 if TYPE_CHECKING:
@@ -27,24 +27,24 @@ RIVALS = "rivals"
 KEYS = {"question", "identity", "cost", "limit", "found", "random", "hand_scaled"}
 
 
-def compare_step(run: Run, teller: Teller) -> None:
+def compare_step(run: Run, progress: Progress) -> None:
     """Write ``rivals/LIMIT.json`` for each limit and say how each comparison ends."""
     answers = [answer for answer in read_results(run) if answer["architecture"]]
     for number, answer in enumerate(answers):
         path, identity = _path(run, answer["question"]), _identity(run, answer)
         if exists(path) and read_json(path).get("identity") == identity:
             continue
-        told = Share(teller, number, len(answers), answer["question"])
+        told = progress.part(number, len(answers), answer["question"])
         compared = _compared(run, answer, told)
         if compared is None:
-            teller.say(f"{answer['question']}: no upper limit on a sum to draw rivals at")
+            progress.say(f"{answer['question']}: no upper limit on a sum to draw rivals at")
             continue
         write_text(
             path, dump_json({"question": answer["question"], "identity": identity, **compared.to_json()})
         )
-        teller.say(f"{answer['question']}: {sentence(compared)}")
+        progress.say(f"{answer['question']}: {sentence(compared)}")
     if run.config.compare.tune:
-        _tune_rivals(run, teller)
+        _tune_rivals(run, progress)
 
 
 def read_rivals(run: Run) -> list[dict[str, Any]]:
@@ -94,7 +94,7 @@ def _ahead(points: float, error: float) -> str:
     return f"{abs(points):.2f} ± {error:.2f} points {'above' if points > 0 else 'below'}"
 
 
-def _compared(run: Run, answer: dict[str, Any], teller: Teller) -> Comparison | None:
+def _compared(run: Run, answer: dict[str, Any], progress: Progress) -> Comparison | None:
     """The comparison under the limits that were searched with: on a device they may be tighter than those asked."""
     problem, config = open_problem(run), run.config.compare
     limits = [
@@ -113,7 +113,7 @@ def _compared(run: Run, answer: dict[str, Any], teller: Teller) -> Comparison | 
         config.random,
         run.config.training.finetune.recalibration,
         config.seed,
-        lambda done: teller.show(done, "measuring rivals"),
+        lambda done: progress.show(done, "measuring rivals"),
     )
 
 
@@ -127,13 +127,13 @@ def _sums_up(problem: SearchProblem, limit: Limit) -> bool:
     return not limit.lower and problem.costs[limit.cost].combine == "sum"
 
 
-def _tune_rivals(run: Run, teller: Teller) -> None:
+def _tune_rivals(run: Run, progress: Progress) -> None:
     """Add ``tuned``, the test accuracy after fine-tuning, to the first random rivals and the hand-scaled ones."""
     made = read_rivals(run)
     chosen = [rival for item in made for rival in item["random"][: run.config.compare.tune]]
     chosen += [item["hand_scaled"] for item in made if item["hand_scaled"]]
     wanted = {rival["architecture"]: run.space.parse(rival["architecture"]) for rival in chosen}
-    records = tune_all(run, list(wanted.values()), teller)
+    records = tune_all(run, list(wanted.values()), progress)
     for rival in chosen:
         rival["tuned"] = records[wanted[rival["architecture"]]].judgement.tuned.test.percent
     for item in made:

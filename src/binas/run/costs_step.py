@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import TableError
 from binas.base.files import dump_json, exists, write_text
+from binas.base.progress import Progress
 from binas.costs.backends import make_backend
 from binas.costs.machine import device_name, runtime_name
 from binas.costs.measure import Measuring, measure_space
 from binas.run.limits import counted_costs
-from binas.run.progress import keep_figures, measuring_progress
 from binas.run.step import file_digest
-from binas.run.teller import Teller
 from binas.tables.costs import Cost, CostTable, load_costs
+from binas.training.reporting import keep_figures
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -50,9 +50,9 @@ def check_device(run: Run) -> None:
         make_backend(run.config.measuring.settings)
 
 
-def costs_step(run: Run, teller: Teller) -> None:
+def costs_step(run: Run, progress: Progress) -> None:
     """Write ``costs.json`` and, for every cost held against whole networks, ``verification.json``."""
-    table = CostTable(run.space, {**counted_costs(run.space), **_others(run, teller)})
+    table = CostTable(run.space, {**counted_costs(run.space), **_others(run, progress)})
     if not table.costs:
         raise TableError("there is no cost to limit: set measuring.backend or measuring.table.")
     checks = {
@@ -61,12 +61,12 @@ def costs_step(run: Run, teller: Teller) -> None:
         if cost.provenance.verification is not None
     }
     write_text(run.folder / VERIFICATION, dump_json(checks))
-    _report(run, table, teller)
+    _report(run, table, progress)
     table.save(run.folder / COSTS)
     (run.folder / JOURNAL).unlink(missing_ok=True)
 
 
-def _others(run: Run, teller: Teller) -> Mapping[str, Cost]:
+def _others(run: Run, progress: Progress) -> Mapping[str, Cost]:
     """The costs of the given table, or the latency measured now."""
     measuring = run.config.measuring
     if measuring.table is not None:
@@ -74,21 +74,19 @@ def _others(run: Run, teller: Teller) -> Mapping[str, Cost]:
     if not measuring.measures:
         return {}
     journal = run.folder / JOURNAL
-    how = Measuring(
-        measuring.settings, plan=measuring.plan, journal=journal, progress=measuring_progress(teller)
-    )
+    how = Measuring(measuring.settings, plan=measuring.plan, journal=journal, progress=progress)
     found = measure_space(run.space, how, measuring.samples, measuring.seed)
     for warning in found.session.warnings:
-        teller.say(f"warning: {warning}")
+        progress.say(f"warning: {warning}")
     return {found.cost.name: found.cost}
 
 
-def _report(run: Run, table: CostTable, teller: Teller) -> None:
+def _report(run: Run, table: CostTable, progress: Progress) -> None:
     """Figures of the verification, to be read and to be kept."""
     for name, cost in table.costs.items():
         known = cost.provenance.verification
         if known is None:
             continue
-        teller.say(f"{name} {known.sentence()}")
+        progress.say(f"{name} {known.sentence()}")
         errors = {"mape_percent": known.mape_percent.value, "bias_percent": known.bias_percent.value}
         keep_figures(run.folder, f"costs {name}", {**errors, "spearman": known.spearman.value})

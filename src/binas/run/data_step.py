@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import FileError
 from binas.base.files import dump_json, exists, read_json, write_text
+from binas.base.progress import Progress
 from binas.run.step import FREE, read_record
-from binas.run.teller import Teller
 from binas.training.phases import flattened
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ STEP = "data"
 FILE = "data.json"
 
 
-def record_data(run: Run, teller: Teller) -> None:
+def record_data(run: Run, progress: Progress) -> None:
     """Write ``data.json``: the fingerprint of the images, their classes, size and numbers."""
     data = run.data
     height, width = data.size
@@ -25,7 +25,7 @@ def record_data(run: Run, teller: Teller) -> None:
     about = {"fingerprint": data.fingerprint(), "images": parts, "classes": list(data.classes)}
     form = {"channels": data.channels, "height": height, "width": width}
     write_text(run.folder / FILE, dump_json({**about, **form}))
-    teller.say(
+    progress.say(
         f"{parts['train']:,} images to train with, {parts['validation']:,} to validate, {parts['test']:,} to test; "
         f"{len(data.classes)} classes of {data.channels} x {height} x {width}"
     )

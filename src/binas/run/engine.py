@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from binas.base.errors import ConfigError
 from binas.base.files import exists
+from binas.base.lock import locked
+from binas.base.progress import Progress
 from binas.run.config import FILE, load_config
-from binas.run.lock import locked
 from binas.run.log import log_event, now
 from binas.run.machine import machine
 from binas.run.step import (
@@ -30,7 +31,6 @@ from binas.run.step import (
     write_record,
     written,
 )
-from binas.run.teller import Teller
 from binas.training.reporting import LINES
 
 if TYPE_CHECKING:
@@ -104,16 +104,16 @@ def refuse_expensive(run: Run, steps: Sequence[Step]) -> None:
             )
 
 
-def clear_expensive(run: Run, steps: Sequence[Step], teller: Teller) -> None:
+def clear_expensive(run: Run, steps: Sequence[Step], progress: Progress) -> None:
     """Set aside the work of expensive steps that is stale, so that several processes find the folder alike."""
     for state in plan(run, steps):
         if state.step.expensive and state.word == "stale":
-            _set_aside(run.folder, state.step, teller)
+            _set_aside(run.folder, state.step, progress)
 
 
-def advance(run: Run, steps: Sequence[Step], teller: Teller | None = None) -> list[str]:
+def advance(run: Run, steps: Sequence[Step], progress: Progress | None = None) -> list[str]:
     """Do what is not done of ``steps``, in order; the names of those that were done now."""
-    told, done = teller or Teller(), []
+    told, done = progress or Progress(), []
     with locked(run.folder):
         _check_current(run)
         for step in steps:
@@ -141,7 +141,7 @@ def _check_before(run: Run, step: Step) -> None:
         )
 
 
-def _do(run: Run, state: State, teller: Teller) -> None:
+def _do(run: Run, state: State, progress: Progress) -> None:
     """One step, from its beginning or from where it was interrupted, to its record."""
     step, record = state.step, state.record
     found = (
@@ -149,14 +149,14 @@ def _do(run: Run, state: State, teller: Teller) -> None:
     )  # weights nobody recorded: the step checks whether they are its own
     goes_on = found or state.word == "started"
     if not goes_on and not step.sorts:
-        _set_aside(run.folder, step, teller)
+        _set_aside(run.folder, step, progress)
     spent = record.seconds if record and state.word == "started" else 0.0
     identity = identity_of(state.inputs)
     begun = Record(step.name, "started", identity, state.inputs, now(), spent)
     write_record(run.folder, begun)
     log_event(run.folder, "started", step.name, identity=identity)
     start = time.perf_counter()
-    with _told(run.folder, begun, teller) as told:
+    with _told(run.folder, begun, progress) as told:
         step.work(run, told)
     seconds = spent + time.perf_counter() - start
     files = written(run.folder, step)
@@ -168,12 +168,12 @@ def _do(run: Run, state: State, teller: Teller) -> None:
 
 
 @contextmanager
-def _told(folder: Path, begun: Record, teller: Teller) -> Iterator[Teller]:
-    """The teller of a step; how it ends is logged, and the time worked until an interruption is kept."""
+def _told(folder: Path, begun: Record, progress: Progress) -> Iterator[Progress]:
+    """The progress of a step; how it ends is logged, and the time worked until an interruption is kept."""
     start = time.perf_counter()
-    teller.begin(begun.step)
+    progress.begin(begun.step)
     try:
-        yield _Logged(folder, begun.step, teller)
+        yield _Logged(folder, begun.step, progress)
     except BaseException as error:
         spent = begun.seconds + time.perf_counter() - start
         write_record(folder, Record(begun.step, "started", begun.identity, begun.inputs, begun.time, spent))
@@ -181,19 +181,19 @@ def _told(folder: Path, begun: Record, teller: Teller) -> Iterator[Teller]:
         log_event(folder, "failed", begun.step, seconds=round(spent, 3), why=why)
         raise
     finally:
-        teller.end()
+        progress.end()
 
 
-class _Logged(Teller):
+class _Logged(Progress):
     """Passes on what a step tells, and now and then logs how far it is."""
 
-    def __init__(self, folder: Path, step: str, teller: Teller) -> None:
-        self.folder, self.step, self.teller = folder, step, teller
+    def __init__(self, folder: Path, step: str, progress: Progress) -> None:
+        self.folder, self.step, self.progress = folder, step, progress
         self.start = self.last = time.perf_counter()
         self.first: float | None = None
 
-    def show(self, done: float, doing: str, left: float | None = None) -> None:
-        self.teller.show(done, doing, left)
+    def show(self, done: float, doing: str = "", left: float | None = None) -> None:
+        self.progress.show(done, doing, left)
         clock = time.perf_counter()
         self.first = done if self.first is None else self.first
         if clock - self.last >= LOG_SECONDS:
@@ -202,11 +202,11 @@ class _Logged(Teller):
             log_event(self.folder, "progress", self.step, **values, seconds=round(clock - self.start, 3))
 
     def say(self, text: str) -> None:
-        self.teller.say(text)
+        self.progress.say(text)
         log_event(self.folder, "said", self.step, text=text)
 
 
-def _set_aside(folder: Path, step: Step, teller: Teller) -> None:
+def _set_aside(folder: Path, step: Step, progress: Progress) -> None:
     """Move what an earlier turn of a step left to ``old/``, where nothing is lost."""
     found = [name for name in _tops(step) if exists(folder / name)]
     if not found:
@@ -214,7 +214,7 @@ def _set_aside(folder: Path, step: Step, teller: Teller) -> None:
     place = keep_old(folder, step.name, found)
     if step.expensive and exists(folder / LINES):
         shutil.copy2(folder / LINES, place / LINES)  # figures of this training are about to be replaced
-    teller.say(f"{step.name}: {', '.join(found)} of before moved to {place.relative_to(folder)}")
+    progress.say(f"{step.name}: {', '.join(found)} of before moved to {place.relative_to(folder)}")
 
 
 def keep_old(folder: Path, what: str, names: Sequence[str]) -> Path:

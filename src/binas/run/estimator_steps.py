@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from binas.base.errors import ConfigError, EstimatorError
 from binas.base.files import dump_json, exists, write_text
+from binas.base.progress import Progress
 from binas.contributions.factorial import factorial
 from binas.contributions.journal import Journal
 from binas.contributions.normal import GROUPS
@@ -29,16 +30,14 @@ from binas.estimators.links import LinkName
 from binas.estimators.parts import ablation
 from binas.run.engine import keep_old
 from binas.run.limits import counted_costs
-from binas.run.progress import PassProgress, keep_figures
 from binas.run.step import identity_of
-from binas.run.teller import Teller
 from binas.search.objective import architecture_cost
 from binas.space.architecture import Architecture
 from binas.tables.contributions import Contributions, load_contributions
 from binas.tables.samples import FILE as SAMPLES
 from binas.tables.samples import Samples, load_samples
 from binas.training.checkpoint import weights_digest
-from binas.training.reporting import RunReporter
+from binas.training.reporting import Reporter, keep_figures
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -66,14 +65,14 @@ def check_images(run: Run) -> None:
         )
 
 
-def contributions_step(run: Run, teller: Teller) -> None:
+def contributions_step(run: Run, progress: Progress) -> None:
     """Write ``contributions.json`` again and again, better each time; passes are kept in ``outcomes/``."""
     config, supernet = run.config.contributions, run.supernet()
     images = validation_images(run, 1, config.images)
     evaluator = SupernetEvaluator(supernet, run.data, images, weights_digest(supernet))
-    reporter = RunReporter(run.folder, quiet=True)
+    reporter = Reporter(run.folder)
     reporter.start("contributions", config.passes, 0)
-    for number, answer in enumerate(_answers(run, evaluator, teller), 1):
+    for number, answer in enumerate(_answers(run, evaluator, progress), 1):
         answer.save(run.folder / CONTRIBUTIONS)
         about = answer.provenance.to_data()
         figures = {"base": answer.base, "base_stderr": answer.base_stderr}
@@ -81,14 +80,14 @@ def contributions_step(run: Run, teller: Teller) -> None:
         reporter.record(number, int(about["evaluations"]), figures)
     reporter.finish()
     stable = f", stability {about['stability']:.3f}" if "stability" in about else ""
-    teller.say(
+    progress.say(
         f"E[Acc] {answer.base:.2f} ± {answer.base_stderr:.2f} % from {about['evaluations']:,} evaluations{stable}"
     )
 
 
-def _answers(run: Run, evaluator: Evaluator, teller: Teller) -> Iterator[Contributions]:
+def _answers(run: Run, evaluator: Evaluator, progress: Progress) -> Iterator[Contributions]:
     """Better and better answers; passes recorded for the same weights, images and seed are used again."""
-    config, watcher = run.config.contributions, PassProgress(teller)
+    config = run.config.contributions
     identity: dict[str, Any] = {
         "protocol": config.protocol,
         "evaluator": evaluator.fingerprint,
@@ -98,13 +97,13 @@ def _answers(run: Run, evaluator: Evaluator, teller: Teller) -> Iterator[Contrib
     }
     journal = Journal(run.folder / OUTCOMES / f"{config.protocol}-{identity_of(identity)[:8]}", identity)
     if config.protocol == "paper":
-        return paper(evaluator, journal, config.repeats, config.reading, config.seed, watcher)
+        return paper(evaluator, journal, config.repeats, config.reading, config.seed, progress)
     return factorial(
-        evaluator, journal, config.passes, config.outcome, config.stability, config.seed, watcher
+        evaluator, journal, config.passes, config.outcome, config.stability, config.seed, progress
     )
 
 
-def samples_step(run: Run, teller: Teller) -> None:
+def samples_step(run: Run, progress: Progress) -> None:
     """Measure random architectures one by one on the other half of the images: ``samples.json``."""
     config, supernet, path = run.config.check, run.supernet(), run.folder / SAMPLES
     images = validation_images(run, 2)
@@ -118,15 +117,15 @@ def samples_step(run: Run, teller: Teller) -> None:
         "image_set": images.fingerprint,
     }
     wanted = architectures_to_measure(run.space, config.count, config.strata, config.seed)
-    known, watcher = _known(run, about, wanted, teller), PassProgress(teller)
-    for found in measure_samples(supernet, run.data, images, wanted, recalibration, known, about, watcher):
+    known = _known(run, about, wanted, progress)
+    for found in measure_samples(supernet, run.data, images, wanted, recalibration, known, about, progress):
         found.save(path)
     low, high = float(found.accuracy.min()), float(found.accuracy.max())
-    teller.say(f"{len(found)} architectures on {len(images):,} images: {low:.2f} to {high:.2f} %")
+    progress.say(f"{len(found)} architectures on {len(images):,} images: {low:.2f} to {high:.2f} %")
 
 
 def _known(
-    run: Run, about: Mapping[str, Any], wanted: Sequence[Architecture], teller: Teller
+    run: Run, about: Mapping[str, Any], wanted: Sequence[Architecture], progress: Progress
 ) -> Samples | None:
     """Of the samples there, those that are wanted and were measured in the same way; others are set aside."""
     if not exists(run.folder / SAMPLES):
@@ -137,16 +136,16 @@ def _known(
     if usable and asked.issuperset(known.architectures):
         return known
     place = keep_old(run.folder, "samples", [SAMPLES])
-    teller.say(f"{SAMPLES} of before moved to {place.relative_to(run.folder)}")
+    progress.say(f"{SAMPLES} of before moved to {place.relative_to(run.folder)}")
     kept = [row for row in known.rows if row.architecture in asked] if usable else []
     return Samples(run.space, tuple(kept), known.provenance) if kept else None
 
 
-def check_step(run: Run, teller: Teller) -> None:
+def check_step(run: Run, progress: Progress) -> None:
     """Judge the estimator by the samples, beside MACs alone and the noise ceiling: ``estimator.json``."""
     samples = load_samples(run.folder / SAMPLES, run.space)
     contributions = load_contributions(run.folder / CONTRIBUTIONS, run.space)
-    estimators = _estimators(contributions, teller)
+    estimators = _estimators(contributions, progress)
     predictions = {
         f"estimator, link {link}": item.predict(samples.architectures) for link, item in estimators.items()
     }
@@ -162,17 +161,17 @@ def check_step(run: Run, teller: Teller) -> None:
     keep_figures(run.folder, "check", figures)
     ceiling = "" if found.ceiling is None else f"; a perfect one would reach {found.ceiling.kendall:.3f}"
     beside = "" if found.macs is None else f"; MACs alone {found.macs.kendall.value:.3f}"
-    teller.say(f"Kendall tau {tau.value:.3f} ({tau.low:.3f} to {tau.high:.3f}){beside}{ceiling}")
+    progress.say(f"Kendall tau {tau.value:.3f} ({tau.low:.3f} to {tau.high:.3f}){beside}{ceiling}")
 
 
-def _estimators(contributions: Contributions, teller: Teller) -> dict[str, BilinearEstimator]:
+def _estimators(contributions: Contributions, progress: Progress) -> dict[str, BilinearEstimator]:
     """The estimator on every scale on which these contributions can be added up."""
     found = {"identity": BilinearEstimator(contributions)}
     for link in OTHER_LINKS:
         try:
             found[link] = BilinearEstimator(contributions, link)
         except EstimatorError as error:  # a bad network would be predicted below 0 %
-            teller.say(str(error))
+            progress.say(str(error))
     return found
 
 

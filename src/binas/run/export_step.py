@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from binas.base.progress import Progress
 from binas.export import LatencyFact
 from binas.export.exporting import Format
 from binas.run.finetune_step import read_networks
 from binas.run.networks import export_tuned, open_tuned
 from binas.run.search_step import open_problem, read_results
-from binas.run.teller import Teller
 from binas.search.problem import SearchProblem
 from binas.tables.units import format_quantity, parse_unit
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TO_MS = {"ms": 1.0, "s": 1e3, "us": 1e-3}
 
 
-def export_step(run: Run, teller: Teller) -> None:
+def export_step(run: Run, progress: Progress) -> None:
     """Export the network of every limit; limits with the same answer share its folder and its card."""
     networks, problem = read_networks(run), open_problem(run)
     answers = {item["question"]: item for item in read_results(run)}
@@ -36,7 +36,7 @@ def export_step(run: Run, teller: Teller) -> None:
             latency=_latency(answers[asked[0]], problem),
             command=run_command(run),
         )
-        teller.say(f"networks/{name}/export: {', '.join(path.name for path in made.files)}")
+        progress.say(f"networks/{name}/export: {', '.join(path.name for path in made.files)}")
 
 
 def run_command(run: Run) -> str:

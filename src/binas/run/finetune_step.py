@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from binas.base.files import dump_json, exists, read_json, write_text
+from binas.base.progress import Progress
 from binas.run.engine import keep_old
 from binas.run.network_record import RECORD, NetworkRecord, network_folder, network_name, read_record
 from binas.run.networks import Tuning
-from binas.run.progress import TrainingProgress
 from binas.run.search_step import read_results
 from binas.run.step import file_digest
-from binas.run.teller import Share, Teller
 from binas.space.architecture import Architecture
 from binas.training.phases import flattened
+from binas.training.reporting import Reporter
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -27,19 +27,19 @@ INPUTS = "inputs.json"
 INDEX = "networks.json"
 
 
-def finetune_step(run: Run, teller: Teller) -> None:
+def finetune_step(run: Run, progress: Progress) -> None:
     """Tune the answer to every limit; ``networks.json`` says which network answers which."""
     found = found_architectures(run)
-    records = tune_all(run, list(dict.fromkeys(found.values())), teller)
+    records = tune_all(run, list(dict.fromkeys(found.values())), progress)
     index = [{"question": question, "network": records[text].name} for question, text in found.items()]
     write_text(run.folder / INDEX, dump_json(index))
 
 
-def tune_all(run: Run, wanted: list[Architecture], teller: Teller) -> dict[Architecture, NetworkRecord]:
+def tune_all(run: Run, wanted: list[Architecture], progress: Progress) -> dict[Architecture, NetworkRecord]:
     """Fine-tune architectures one after the other; what is done with the same settings and weights is read."""
     tuning, records = Tuning(run), {}
     for number, architecture in enumerate(wanted):
-        told = Share(teller, number, len(wanted), f"network {number + 1} of {len(wanted)}")
+        told = progress.part(number, len(wanted), f"network {number + 1} of {len(wanted)}")
         records[architecture] = _tuned(tuning, architecture, told)
     return records
 
@@ -63,19 +63,19 @@ def _folder(run: Run, architecture: Architecture) -> Path:
     return network_folder(run.folder, name)
 
 
-def _tuned(tuning: Tuning, architecture: Architecture, teller: Teller) -> NetworkRecord:
+def _tuned(tuning: Tuning, architecture: Architecture, progress: Progress) -> NetworkRecord:
     """One network; what is there of other settings or weights is set aside first."""
     run, folder = tuning.run, _folder(tuning.run, architecture)
     identity = _identity(run)
     if exists(folder) and not (exists(folder / INPUTS) and read_json(folder / INPUTS) == identity):
         name = folder.relative_to(run.folder).as_posix()
         place = keep_old(run.folder, "finetune", [name])
-        teller.say(f"{name} of before moved to {place.relative_to(run.folder)}")
+        progress.say(f"{name} of before moved to {place.relative_to(run.folder)}")
     elif exists(folder / RECORD):
         return read_record(folder / RECORD)
     write_text(folder / INPUTS, dump_json(identity))
-    found = tuning.tune(architecture, reporter=TrainingProgress(folder, teller))
-    teller.say(
+    found = tuning.tune(architecture, reporter=Reporter(folder, progress))
+    progress.say(
         f"{architecture}: {found.one_shot.validation.percent:.2f} % one-shot, "
         f"{found.tuned.validation.percent:.2f} % tuned (validation images)"
     )

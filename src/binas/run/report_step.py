@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from binas.base.files import exists
+from binas.base.progress import Progress
 from binas.report.assemble import gather
 from binas.report.data import Chosen, Reference, ReportData, StepTime
 from binas.report.page import write_report
@@ -19,7 +20,6 @@ from binas.run.limits import resolve
 from binas.run.network_record import EXPORT, NetworkRecord, network_folder
 from binas.run.search_step import read_results
 from binas.run.step import FOLDER, read_record
-from binas.run.teller import Teller
 from binas.tables.contributions import load_contributions
 from binas.tables.costs import load_costs
 from binas.tables.verification import Interval
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 REPORT = "report.html"
 
 
-def report_step(run: Run, teller: Teller) -> None:
+def report_step(run: Run, progress: Progress) -> None:
     """Write ``report.html``."""
     write_report(run_report(run), run.folder / REPORT)
-    teller.say(f"{run.folder / REPORT}")
+    progress.say(f"{run.folder / REPORT}")
 
 
 def run_report(run: Run, cost: str | None = None) -> ReportData:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import FileError, ProblemError
 from binas.base.files import dump_json, exists, read_json, write_text
+from binas.base.progress import Progress
 from binas.costs.measure import measurable, measure_architecture, measuring_again
 from binas.costs.statistics import Estimate
 from binas.run.closed_loop import MeasureCost, keep_limits
@@ -15,8 +16,6 @@ from binas.run.costs_step import COSTS
 from binas.run.estimator_steps import CONTRIBUTIONS
 from binas.run.frontier_file import frontier_csv
 from binas.run.limits import file_name, resolve
-from binas.run.progress import measuring_progress
-from binas.run.teller import Share, Teller
 from binas.search.frontier import frontier
 from binas.search.infeasible import explain_infeasible
 from binas.search.problem import Limit, SearchProblem
@@ -33,7 +32,7 @@ RESULTS, FRONTIER = "results", "frontier.csv"
 KEYS = {"question", "architecture", "accuracy", "accuracy_stderr", "why", "limits", "costs", "details"}
 
 
-def search_step(run: Run, teller: Teller) -> None:
+def search_step(run: Run, progress: Progress) -> None:
     """Write ``results/LIMIT.json`` for each limit and ``frontier.csv`` for the cost of the first."""
     questions, problem = run.config.search.limits, open_problem(run)
     resolved = {text: resolve(text, run.space, problem.costs) for text in questions}
@@ -41,7 +40,7 @@ def search_step(run: Run, teller: Teller) -> None:
     for number, (text, limits) in enumerate(resolved.items()):
         path = result_file(run, text)
         if not exists(path):  # else answered before an interruption
-            told = Share(teller, number, len(questions), text)
+            told = progress.part(number, len(questions), text)
             write_text(path, dump_json(_answer(run, text, problem.with_limits(limits), told)))
     found = read_results(run)
     if not any(item["architecture"] for item in found):
@@ -76,7 +75,7 @@ def _write_frontier(run: Run, problem: SearchProblem, cost: str) -> None:
     write_text(run.folder / FRONTIER, frontier_csv(frontier(problem, cost)))
 
 
-def _answer(run: Run, text: str, problem: SearchProblem, teller: Teller) -> dict[str, Any]:
+def _answer(run: Run, text: str, problem: SearchProblem, progress: Progress) -> dict[str, Any]:
     """The answer to one question, and why there is none where there is none."""
     config = run.config.search
 
@@ -85,14 +84,14 @@ def _answer(run: Run, text: str, problem: SearchProblem, teller: Teller) -> dict
 
     why = ""
     if _on_device(run, problem):
-        done = keep_limits(problem, measurable(problem.costs), _device(run, problem, teller), search)
+        done = keep_limits(problem, measurable(problem.costs), _device(run, problem, progress), search)
         result = done.result
         why = done.sentence() if done.steps and not done.kept else ""
     else:
         result = search(problem)
     why = why or _why_not(result)
     if why:
-        teller.say(why)
+        progress.say(why)
     limits = [_limit_json(problem, limit) for limit in problem.limits]
     return {"question": text, "limits": limits, "why": why, **result.to_json()}
 
@@ -105,12 +104,12 @@ def _on_device(run: Run, problem: SearchProblem) -> bool:
     return limited and (run.config.measuring.measures if wanted is None else wanted)
 
 
-def _device(run: Run, problem: SearchProblem, teller: Teller) -> MeasureCost:
+def _device(run: Run, problem: SearchProblem, progress: Progress) -> MeasureCost:
     """A function that measures one cost of an architecture, built whole, as its table was measured."""
     plan = replace(run.config.measuring.plan, budget=run.config.search.seconds_per_network)
 
     def measure(cost: str, architecture: Architecture) -> Estimate:
-        how = replace(measuring_again(problem.costs[cost], plan), progress=measuring_progress(teller))
+        how = replace(measuring_again(problem.costs[cost], plan), progress=progress)
         return measure_architecture(problem.space, architecture, how)
 
     return measure

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from binas.base import lock
 from binas.base.errors import FileError
 from binas.base.files import exists
-from binas.run import lock
+from binas.base.progress import Progress
 from binas.run.config import FILE, RunConfig, save_config
 from binas.run.engine import advance, clear_expensive, refuse_expensive
 from binas.run.limits import check_questions
 from binas.run.run import SPACE, Run, open_run
 from binas.run.steps import STEPS, TRAINING
-from binas.run.teller import Teller
 from binas.space.files import load_space, save_space
 from binas.supernet.network import Supernet
 from binas.training.checks import check_training
 
 
-def create_run(folder: Path, config: RunConfig, redo: bool = False, teller: Teller | None = None) -> Run:
+def create_run(folder: Path, config: RunConfig, redo: bool = False, progress: Progress | None = None) -> Run:
     """Start a run in ``folder``, or give the one there this configuration.
 
     A change that makes finished training stale is refused, unless ``redo`` allows it; then its weights are set aside.
@@ -35,7 +35,7 @@ def create_run(folder: Path, config: RunConfig, redo: bool = False, teller: Tell
     own = config.model_copy(update={"space": SPACE})
     with lock.locked(folder):
         if redo:
-            clear_expensive(run, STEPS, teller or Teller())
+            clear_expensive(run, STEPS, progress or Progress())
         save_space(run.space, folder / SPACE)
         save_config(own, folder / FILE)  # last: with it the folder is a run
     return run
@@ -58,7 +58,7 @@ def _check_free(folder: Path) -> None:
         raise FileError(f"{folder} holds other files and no {FILE}. Give an empty or new folder as --out.")
 
 
-def train(run: Run, teller: Teller | None = None) -> Supernet:
+def train(run: Run, progress: Progress | None = None) -> Supernet:
     """The run's first steps: the heaviest network, then the supernet; what is finished is not done again."""
-    advance(run, TRAINING, teller)
+    advance(run, TRAINING, progress)
     return run.supernet()

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from binas.base.errors import FileError
 from binas.base.files import dump_json, exists, read_json, write_text
-from binas.run.teller import Teller
+from binas.base.progress import Progress
 from binas.training.phases import flattened
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Step:
 
     name: str
     does: str
-    work: Callable[[Run, Teller], None]
+    work: Callable[[Run, Progress], None]
     files: tuple[str, ...]
     settings: tuple[str, ...] = ()
     after: tuple[str, ...] = ()

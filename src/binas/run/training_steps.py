@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from binas.run.progress import TrainingProgress
-from binas.run.teller import Teller
+from binas.base.progress import Progress
 from binas.training.loop import make_accelerator
 from binas.training.phases import Bench, train_heaviest, train_supernet
 from binas.training.reporting import Reporter
@@ -15,14 +14,14 @@ if TYPE_CHECKING:
     from binas.run.run import Run
 
 
-def heaviest_step(run: Run, teller: Teller) -> None:
+def heaviest_step(run: Run, progress: Progress) -> None:
     """Phase 1."""
-    train_heaviest(run.space, _bench(run, teller))
+    train_heaviest(run.space, _bench(run, progress))
 
 
-def supernet_step(run: Run, teller: Teller) -> None:
+def supernet_step(run: Run, progress: Progress) -> None:
     """Phase 2, from the weights of phase 1."""
-    bench = _bench(run, teller)
+    bench = _bench(run, progress)
     train_supernet(train_heaviest(run.space, bench), bench)
 
 
@@ -35,11 +34,11 @@ def meet(run: Run) -> None:
 def help_training(run: Run) -> None:
     """What every process but the first does: both phases, each in step with the others; it writes nothing."""
     meet(run)
-    supernet_step(run, Teller())
+    supernet_step(run, Progress())
 
 
-def _bench(run: Run, teller: Teller) -> Bench:
+def _bench(run: Run, progress: Progress) -> Bench:
     accelerator = make_accelerator(run.config.training)
     first = accelerator.is_main_process
-    reporter = TrainingProgress(run.folder, teller) if first else Reporter()
+    reporter = Reporter(run.folder, progress) if first else Reporter()
     return Bench(run.data, run.config.training, run.folder, accelerator, reporter)

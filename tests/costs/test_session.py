@@ -182,14 +182,16 @@ class TestResume:
         assert resumed.seconds == pytest.approx(whole.seconds)
         assert len(rest.calls) + killed_at == sum(map(len, whole.samples.values())) + whole.control.count
 
-    def test_half_a_line_is_cut_off(self, tmp_path):
+    def test_half_a_line_is_passed_over(self, tmp_path):
         path = tmp_path / "journal"
         with pytest.raises(KilledError):
             self.session(self.device(dies_after=30), path)
-        whole = path.read_text()
-        path.write_text(whole[:-7])
-        assert len(Journal.open(path, WANTED).samples) == 29
-        assert path.read_text() == "".join(whole.splitlines(keepends=True)[:-1])
+        samples = Journal.open(path, WANTED).samples
+        path.write_text(path.read_text()[:-7])
+        resumed = Journal.open(path, WANTED)
+        assert resumed.samples == samples[:29]
+        resumed.add(samples[29])
+        assert Journal.open(path, WANTED).samples == samples
 
     def test_a_finished_journal_needs_no_device(self, tmp_path):
         whole = self.session(self.device(), tmp_path / "journal")
@@ -200,7 +202,7 @@ class TestResume:
         path = tmp_path / "journal"
         self.session(self.device(), path)
         before = path.read_text()
-        with pytest.raises(MeasureError, match="belongs to another measuring"):
+        with pytest.raises(MeasureError, match="belongs to another measuring: space was None, now 'other'"):
             Journal.open(path, {**WANTED, "space": "other"})
         assert path.read_text() == before
 

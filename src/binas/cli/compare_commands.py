@@ -12,7 +12,8 @@ import typer
 from binas.cli.output import Json, examples, print_json, say, table
 
 if TYPE_CHECKING:
-    from binas.run.compare import Builder, Latency, Measure, Row
+    from binas.base.interval import Interval
+    from binas.run.compare import Builder, Measure, Row
 
 
 class Backend(StrEnum):
@@ -76,13 +77,12 @@ def measuring(backend: Backend, threads: int, batch: int, budget: str) -> Measur
     from binas.costs.session import CONTROL, Plan
     from binas.costs.settings import Settings
     from binas.costs.workloads import Workload, control_workload
-    from binas.run.compare import Latency
     from binas.tables.units import parse_quantity, parse_unit
 
     plan = Plan(budget=parse_quantity(budget, parse_unit("s")))
     how = Measuring(Settings(backend=backend.value, threads=threads, batch=batch), plan=plan)
 
-    def measure(builders: Mapping[str, Builder]) -> dict[str, Latency]:
+    def measure(builders: Mapping[str, Builder]) -> dict[str, Interval]:
         def workload(entry: str) -> Workload:
             if entry == CONTROL:
                 return control_workload()
@@ -90,8 +90,7 @@ def measuring(backend: Backend, threads: int, batch: int, budget: str) -> Measur
             return Workload(module, (shape,))
 
         found = how.run(list(builders), workload).estimates
-        scaled = {name: found[name].scaled(how.kind.factor) for name in builders}
-        return {name: Latency(item.value, item.low, item.high) for name, item in scaled.items()}
+        return {name: found[name].scaled(how.kind.factor) for name in builders}
 
     return measure
 
@@ -104,7 +103,7 @@ def _show(rows: list[Row], ours: list[Row], reference: str) -> None:
         accuracy = f"{row.top1:.1f}" + (" predicted" if row.beside else "")
         counts = (f"{row.params / 1e6:.2f} M", f"{row.macs / 1e6:.0f} M")
         cells.append(
-            (row.name, f"{row.latency.ms:.3f} ± {error:.3f}", f"{row.ratio:.3f}", paper, *counts, accuracy)
+            (row.name, f"{row.latency.value:.3f} ± {error:.3f}", f"{row.ratio:.3f}", paper, *counts, accuracy)
         )
     columns = (
         "network",

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from binas.base.interval import Interval
     from binas.estimators import CostLimit, Judgement, NoiseCeiling, RankingReport
-    from binas.estimators.metrics import Interval
     from binas.space import SearchSpace
     from binas.tables import Contributions, Cost, Samples
 

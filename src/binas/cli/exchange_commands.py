@@ -179,11 +179,14 @@ def calibrated(space: SearchSpace, cost: Cost, networks: MeasuredNetworks) -> Co
     """
     if len(networks) < FEWEST or cost.combine == "max":
         return cost
+    from binas.base.interval import Interval
     from binas.costs.analytic import analytic_costs
     from binas.costs.calibrate import MeasuredNetwork
     from binas.costs.verify import check_formula
 
-    measured = [MeasuredNetwork(item, value, value, value, (value, value)) for item, value in networks]
+    measured = [
+        MeasuredNetwork(item, Interval(value, value, value), (value, value)) for item, value in networks
+    ]
     cut = len(measured) // 2
     better: Cost = check_formula(space, cost, measured[:cut], measured[cut:], analytic_costs(space)["macs"])
     return better

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import kendalltau
 
 from binas.base.errors import ConfigError
 from binas.base.progress import Progress
+from binas.base.statistics import kendall
 from binas.contributions.design import Design
 from binas.contributions.errorbars import covariance
 from binas.contributions.journal import Journal
@@ -115,7 +115,7 @@ def stability(design: Design, sums: Sums, settings: Settings, seed: int) -> floa
         groups = rng.permutation(len(sums.grams))
         halves = np.split(groups, [len(groups) // 2])
         first, second = (fit(sums.only(half), design.similarities, settings).gamma for half in halves)
-        taus.append(kendalltau(rows @ (design.contrasts @ first), rows @ (design.contrasts @ second))[0])
+        taus.append(kendall(rows @ (design.contrasts @ first), rows @ (design.contrasts @ second)))
     return float(np.mean(np.nan_to_num(taus)))  # a ranking without any order is worth nothing
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from torch import nn
 
 from binas.base.errors import ProblemError
+from binas.base.interval import Interval
 from binas.costs.published import PublishedNetwork, published_networks
 from binas.costs.published.build import Counts, Shape, build, count
 from binas.costs.published.data import CHANNELS, RESOLUTION
@@ -25,29 +26,20 @@ from binas.tables.units import convert, parse_unit
 REFERENCE = "MobileNetV3-Large"
 
 
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """A measured latency in milliseconds with its 95 % confidence interval."""
-
-    ms: float
-    low: float
-    high: float
-
-
 Builder = Callable[[], tuple[nn.Module, Shape]]
-Measure = Callable[[Mapping[str, Builder]], Mapping[str, Latency]]
+Measure = Callable[[Mapping[str, Builder]], Mapping[str, Interval]]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One network: measured latency, ratio to the reference, counts, accuracy in percent.
+    """One network: measured latency in ms, ratio to the reference, counts, accuracy in percent.
 
     ``published_ratio`` is the ratio of published latencies, where both are known. Of our own networks ``beside``
     names the published ones they stand beside, and ``top1`` is a prediction.
     """
 
     name: str
-    latency: Latency
+    latency: Interval
     ratio: float
     params: int
     macs: int
@@ -60,7 +52,7 @@ class Row:
         return {
             "name": self.name,
             "ours": bool(self.beside),
-            "latency_ms": self.latency.ms,
+            "latency_ms": self.latency.value,
             "low_ms": self.latency.low,
             "high_ms": self.latency.high,
             "ratio": self.ratio,
@@ -91,13 +83,13 @@ def compare_published(
     networks = chosen_networks(names, reference)
     shape = (CHANNELS, RESOLUTION, RESOLUTION)
     found = measure({name: partial(_published, network, shape) for name, network in networks.items()})
-    base, paper = found[reference].ms, networks[reference].xeon_ms
+    base, paper = found[reference].value, networks[reference].xeon_ms
     rows = []
     for name, network in networks.items():
         counts = count(build(network), shape)
         ratio = network.xeon_ms / paper if network.xeon_ms and paper else None
         rows.append(_row(name, found[name], base, counts, network.top1, ratio))
-    return sorted(rows, key=lambda row: row.latency.ms)
+    return sorted(rows, key=lambda row: row.latency.value)
 
 
 def _published(network: PublishedNetwork, shape: Shape) -> tuple[nn.Module, Shape]:
@@ -106,14 +98,14 @@ def _published(network: PublishedNetwork, shape: Shape) -> tuple[nn.Module, Shap
 
 def _row(
     name: str,
-    latency: Latency,
+    latency: Interval,
     base: float,
     counts: Counts,
     top1: float,
     published_ratio: float | None = None,
     beside: tuple[str, ...] = (),
 ) -> Row:
-    return Row(name, latency, latency.ms / base, counts.params, counts.macs, top1, published_ratio, beside)
+    return Row(name, latency, latency.value / base, counts.params, counts.macs, top1, published_ratio, beside)
 
 
 def ours_beside(
@@ -135,15 +127,17 @@ def ours_beside(
     made = []
     for name, (point, beside) in points.items():
         counts = count(builders[name]()[0], shape)
-        made.append(_row(name, found[name], found[reference].ms, counts, point.accuracy, None, tuple(beside)))
-    return sorted(made, key=lambda row: row.latency.ms)
+        made.append(
+            _row(name, found[name], found[reference].value, counts, point.accuracy, None, tuple(beside))
+        )
+    return sorted(made, key=lambda row: row.latency.value)
 
 
 def _points(frontier: Frontier, rows: Sequence[Row]) -> dict[str, tuple[FrontierPoint, list[str]]]:
     """Frontier points by the string of their architecture, with the published networks each stands beside."""
     points: dict[str, tuple[FrontierPoint, list[str]]] = {}
     for row in rows:
-        point = frontier.at(convert(row.latency.ms, parse_unit("ms"), frontier.unit))
+        point = frontier.at(convert(row.latency.value, parse_unit("ms"), frontier.unit))
         if point is not None:
             points.setdefault(str(point.architecture), (point, []))[1].append(row.name)
     if not points:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import FileError
 from binas.base.files import dump_json, exists, read_json, write_text
+from binas.base.identity import file_digest, identity_of
 from binas.base.progress import Progress
 from binas.run.finetune_step import tune_all
 from binas.run.limits import file_name
 from binas.run.rivals import Comparison, compare_with_rivals
 from binas.run.search_step import open_problem, read_results
-from binas.run.step import file_digest, identity_of
 from binas.search.problem import Limit, SearchProblem
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import TableError
 from binas.base.files import dump_json, exists, write_text
+from binas.base.identity import file_digest
 from binas.base.progress import Progress
 from binas.costs.backends import make_backend
 from binas.costs.machine import device_name, runtime_name
 from binas.costs.measure import Measuring, measure_space
 from binas.run.limits import counted_costs
-from binas.run.step import file_digest
 from binas.tables.costs import Cost, CostTable, load_costs
 from binas.training.reporting import keep_figures
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import FileError
 from binas.base.files import dump_json, exists, read_json, write_text
+from binas.base.identity import flattened
 from binas.base.progress import Progress
 from binas.run.step import FREE, read_record
-from binas.training.phases import flattened
 
 if TYPE_CHECKING:
     from binas.run.run import Run

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from binas.base.errors import ConfigError
 from binas.base.files import exists
+from binas.base.identity import changes, identity_of
 from binas.base.lock import locked
 from binas.base.progress import Progress
 from binas.run.config import FILE, load_config
@@ -24,7 +25,6 @@ from binas.run.machine import machine
 from binas.run.step import (
     Record,
     Step,
-    identity_of,
     inputs_of,
     missing,
     read_record,
@@ -64,14 +64,10 @@ def judge(run: Run, step: Step) -> State:
 
 
 def _changes(was: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What differs between two sets of inputs, for people."""
-    found = []
-    for key in dict.fromkeys([*was, *now]):
-        old, new = was.get(key), now.get(key)
-        if old != new:
-            shown = f"{key} changed" if key.startswith("files of ") else f"{key} was {old!r}, now {new!r}"
-            found.append(shown)
-    return found
+    """What differs between two sets of inputs, for people; digests of files say nothing to them."""
+    files = [f"{key} changed" for key in now if key.startswith("files of ") and was.get(key) != now[key]]
+    settings = ({k: v for k, v in side.items() if not k.startswith("files of ")} for side in (was, now))
+    return [*changes(*settings), *files]
 
 
 def plan(run: Run, steps: Sequence[Step]) -> list[State]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from binas.base.errors import ConfigError, EstimatorError
 from binas.base.files import dump_json, exists, write_text
+from binas.base.identity import identity_of
 from binas.base.progress import Progress
 from binas.contributions.factorial import factorial
 from binas.contributions.journal import Journal
@@ -30,7 +31,6 @@ from binas.estimators.links import LinkName
 from binas.estimators.parts import ablation
 from binas.run.engine import keep_old
 from binas.run.limits import counted_costs
-from binas.run.step import identity_of
 from binas.search.objective import architecture_cost
 from binas.space.architecture import Architecture
 from binas.tables.contributions import Contributions, load_contributions

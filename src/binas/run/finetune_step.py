@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from binas.base.files import dump_json, exists, read_json, write_text
+from binas.base.identity import file_digest, flattened
 from binas.base.progress import Progress
 from binas.run.engine import keep_old
 from binas.run.network_record import RECORD, NetworkRecord, network_folder, network_name, read_record
 from binas.run.networks import Tuning
 from binas.run.search_step import read_results
-from binas.run.step import file_digest
 from binas.space.architecture import Architecture
-from binas.training.phases import flattened
 from binas.training.reporting import Reporter
 
 if TYPE_CHECKING:

@@ -13,10 +13,11 @@ import re
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from binas.base.errors import FileError
-from binas.base.files import exists, read_json
+from binas.base.files import exists
+from binas.base.typed import read_typed
 from binas.space.architecture import Architecture
 from binas.training.tuned import Judgement
 
@@ -67,15 +68,7 @@ def tuned_names(run: Path) -> list[str]:
 
 def read_record(path: Path) -> NetworkRecord:
     """Read a ``network.json``."""
-    data = read_json(path)
-    try:
-        return NetworkRecord.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"])) or "the file"
-        raise FileError(
-            f"{path} is damaged: {key}: {first['msg']}. Delete it; `binas finetune` writes it again from the weights."
-        ) from error
+    return read_typed(NetworkRecord, path, "Delete it; `binas finetune` writes it again from the weights.")
 
 
 def record_of(folder: Path, architecture: Architecture) -> NetworkRecord | None:

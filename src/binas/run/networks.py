@@ -13,6 +13,7 @@ from typing import Literal
 
 from binas.base.errors import ConfigError, FileError
 from binas.base.files import dump_json, exists, read_json, read_text, write_text
+from binas.base.identity import flattened
 from binas.costs.analytic import architecture_work
 from binas.export import (
     FORMATS,
@@ -47,7 +48,7 @@ from binas.training.checkpoint import load_checkpoint, load_weights, weights_dig
 from binas.training.checks import check_training
 from binas.training.evaluation import Accuracy
 from binas.training.loop import WEIGHTS, make_accelerator
-from binas.training.phases import Bench, fine_tune, flattened, teacher_of
+from binas.training.phases import Bench, fine_tune, teacher_of
 from binas.training.reporting import Reporter
 from binas.training.teacher import Teacher
 from binas.training.tuned import HeldOut, Judgement, judge

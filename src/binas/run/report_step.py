@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from binas.base.files import exists
+from binas.base.interval import Interval
 from binas.base.progress import Progress
 from binas.report.assemble import gather
 from binas.report.data import Chosen, Reference, ReportData, StepTime
@@ -22,7 +23,6 @@ from binas.run.search_step import read_results
 from binas.run.step import FOLDER, read_record
 from binas.tables.contributions import load_contributions
 from binas.tables.costs import load_costs
-from binas.tables.verification import Interval
 
 if TYPE_CHECKING:
     from binas.run.run import Run

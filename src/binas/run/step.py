@@ -8,18 +8,15 @@ when, and only when, one of them has changed, and the change can be named.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
-
-from binas.base.errors import FileError
-from binas.base.files import dump_json, exists, read_json, write_text
+from binas.base.files import dump_json, exists, write_text
+from binas.base.identity import file_digest, flattened
 from binas.base.progress import Progress
-from binas.training.phases import flattened
+from binas.base.typed import read_typed
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -67,9 +64,6 @@ class Record:
     machine: dict[str, str] = field(default_factory=dict)
 
 
-_RECORD = TypeAdapter(Record)
-
-
 def inputs_of(run: Run, step: Step) -> dict[str, Any]:
     """Everything a step depends on, by name; a step before it counts with the digest of its files."""
     config = flattened(run.config.model_dump(mode="json"))
@@ -83,12 +77,6 @@ def _within(key: str, settings: tuple[str, ...]) -> bool:
     return not free and any(key == name or key.startswith(f"{name}.") for name in settings)
 
 
-def identity_of(inputs: Mapping[str, Any]) -> str:
-    """Short SHA-256 of inputs."""
-    text = json.dumps(inputs, sort_keys=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
 def outcome(folder: Path, record: Record | None) -> str | None:
     """Digest of the files a finished step wrote, as they are now; None where it is not finished."""
     if record is None or record.state != "finished" or missing(folder, record):
@@ -97,14 +85,6 @@ def outcome(folder: Path, record: Record | None) -> str | None:
     for name in record.files:
         digest.update(f"{name}\n{file_digest(folder / name)}\n".encode())
     return digest.hexdigest()[:16]
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file."""
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}.") from error
 
 
 def missing(folder: Path, record: Record) -> list[str]:
@@ -123,12 +103,7 @@ def read_record(folder: Path, name: str) -> Record | None:
     path = _path(folder, name)
     if not exists(path):
         return None
-    try:
-        return _RECORD.validate_python(read_json(path))
-    except ValidationError as error:
-        raise FileError(
-            f"{path} is not the record of a step. Delete it; the step is then done again."
-        ) from error
+    return read_typed(Record, path, "It is the record of a step. Delete it; the step is then done again.")
 
 
 def write_record(folder: Path, record: Record) -> None:

@@ -14,6 +14,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
 from binas.base.errors import EstimatorError, FileError
+from binas.base.statistics import kendall
 from binas.estimators import (
     AdditivePredictor,
     BilinearEstimator,
@@ -26,7 +27,6 @@ from binas.estimators.closed_form import ClosedFormPredictor
 from binas.estimators.encoded import one_hot_rows
 from binas.estimators.files import closed_form_from_data
 from binas.estimators.links import LINKS, LinkName, get_link
-from binas.estimators.metrics import kendall
 from binas.search import SearchProblem, as_objective, evaluate, solve
 from binas.space import enumerate_all
 from binas.tables import Samples

@@ -12,10 +12,10 @@ from made import UNEVEN, samples_of
 from safetensors.torch import save_file
 
 from binas.base.errors import EstimatorError, FileError
+from binas.base.statistics import kendall
 from binas.estimators import QuadraticPredictor, load_predictor
 from binas.estimators.encoded import one_hot_rows
 from binas.estimators.links import LINKS, LinkName, get_link
-from binas.estimators.metrics import kendall
 from binas.estimators.mlp import MLPPredictor
 from binas.search import SearchProblem, as_objective, evaluate, solve
 from binas.search.objective import CallableObjective

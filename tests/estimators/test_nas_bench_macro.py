@@ -9,6 +9,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from binas.base.statistics import kendall
 from binas.estimators import (
     AdditivePredictor,
     BilinearEstimator,
@@ -21,7 +22,6 @@ from binas.estimators import (
 from binas.estimators.closed_form import Solver
 from binas.estimators.encoded import one_hot_rows
 from binas.estimators.links import LinkName, get_link
-from binas.estimators.metrics import kendall
 from binas.search import SearchProblem, as_objective, solve
 from binas.space import Architecture, Config, SearchSpace, Stage, load_space
 from binas.tables import Sample, Samples

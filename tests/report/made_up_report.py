@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 
+from binas.base.interval import Interval
 from binas.costs import analytic_costs
 from binas.report.data import Chosen, Reference, ReportData, StepTime
 from binas.report.frontier_numbers import standard_errors
@@ -17,7 +18,6 @@ from binas.tables import (
     Contributions,
     Cost,
     CostTable,
-    Interval,
     NetworkCheck,
     Sample,
     Samples,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from binas.base.errors import ProblemError
+from binas.base.interval import Interval
 from binas.run.closed_loop import keep_limits
 from binas.run.example import paper_contributions, paper_costs
 from binas.search import SearchProblem, Status, evaluate, solve
@@ -12,13 +13,6 @@ from binas.space import load_space
 
 SPACE = load_space("imagenet-mbconv")
 CONTRIBUTIONS, COSTS = paper_contributions(SPACE), paper_costs(SPACE)
-
-
-@dataclass(frozen=True)
-class Reading:
-    value: float
-    low: float
-    high: float
 
 
 @dataclass
@@ -34,7 +28,7 @@ class Device:
     def __call__(self, cost, architecture):
         self.built += 1
         value = self.factor * self.problem.cost(cost, architecture) + self.offset
-        return Reading(value, value * (1 - self.uncertainty), value * (1 + self.uncertainty))
+        return Interval(value, value * (1 - self.uncertainty), value * (1 + self.uncertainty))
 
 
 def problem(*limits):
@@ -80,7 +74,7 @@ class Disturbed(Device):
     def __call__(self, cost, architecture):
         reading = super().__call__(cost, architecture)
         factor = 1.5 if self.built in self.slow else 1.0
-        return Reading(*(factor * value for value in (reading.value, reading.low, reading.high)))
+        return Interval(*(factor * value for value in (reading.value, reading.low, reading.high)))
 
 
 def test_one_disturbed_reading_is_taken_again():
@@ -136,7 +130,7 @@ def test_a_device_that_gets_slower_with_every_look_is_given_up():
 
     def worse(cost, architecture):
         value = 60.1
-        return Reading(value, value, value)
+        return Interval(value, value, value)
 
     done = keep_limits(asked, ["latency"], worse, lambda p: solve(p), most=4)
     assert len(done.steps) == 4

@@ -10,11 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from binas.base.errors import BinasError, ProblemError
+from binas.base.interval import Interval
 from binas.cli import compare_commands
 from binas.cli.main import app
 from binas.costs.published import published_networks
 from binas.costs.published.build import count
-from binas.run.compare import Builder, Latency, chosen_networks, compare_published, ours_beside
+from binas.run.compare import Builder, chosen_networks, compare_published, ours_beside
 from binas.run.example import write_paper_example
 from binas.run.folder import load
 from binas.search.frontier import frontier
@@ -28,13 +29,13 @@ class MacsDevice:
     def __init__(self) -> None:
         self.sessions: list[list[str]] = []
 
-    def __call__(self, builders: Mapping[str, Builder]) -> dict[str, Latency]:
+    def __call__(self, builders: Mapping[str, Builder]) -> dict[str, Interval]:
         self.sessions.append(list(builders))
         slower = 1.1 ** (len(self.sessions) - 1)
         found = {}
         for name, build in builders.items():
             ms = slower * count(*build()).macs / 5e6
-            found[name] = Latency(ms, 0.99 * ms, 1.01 * ms)
+            found[name] = Interval(ms, 0.99 * ms, 1.01 * ms)
         return found
 
 
@@ -91,7 +92,7 @@ def test_ours_of_similar_latency(example: Path) -> None:
 
 
 def test_tables_slower_than_everything(example: Path) -> None:
-    rows = compare_published(lambda builders: dict.fromkeys(builders, Latency(0.1, 0.1, 0.1)), FEW)
+    rows = compare_published(lambda builders: dict.fromkeys(builders, Interval(0.1, 0.1, 0.1)), FEW)
     curve = frontier(load(example).problem(), "latency")
     with pytest.raises(ProblemError, match="slower than all published networks"):
         ours_beside(curve, rows, MacsDevice())

@@ -8,25 +8,26 @@ from small_data import bar_data, bench, quick
 from small_networks import BOTTLENECK, MBCONV
 from torch import nn
 
-from binas.base.errors import CheckpointError, TrainingError
-from binas.training import Reporter, RunReporter, make_accelerator, train_heaviest, train_supernet
+from binas.base.errors import CheckpointError, FileError, TrainingError
+from binas.base.progress import Progress
+from binas.training import Reporter, make_accelerator, train_heaviest, train_supernet
 from binas.training.averaging import Average
 from binas.training.checkpoint import load_checkpoint
 from binas.training.config import Phase
 from binas.training.loop import Job, fit, learning_rate
 from binas.training.losses import soft_cross_entropy, targets
-from binas.training.reporting import read_metrics
+from binas.training.reporting import keep_figures, read_metrics
 
 
 class Killed(Exception):
     pass
 
 
-class KillAfter(RunReporter):
+class KillAfter(Reporter):
     """Reports as usual, then ends the process, so to say, after some steps."""
 
     def __init__(self, folder, steps):
-        super().__init__(folder, quiet=True)
+        super().__init__(folder)
         self.left = steps
 
     def advance(self, done, **values):
@@ -37,7 +38,7 @@ class KillAfter(RunReporter):
 
 
 def both_phases(folder, config, reporter=None):
-    where = bench(folder, config, reporter or RunReporter(folder, quiet=True))
+    where = bench(folder, config, reporter or Reporter(folder))
     return train_supernet(train_heaviest(MBCONV, where), where)
 
 
@@ -215,9 +216,48 @@ def test_the_average_follows_slowly():
     assert torch.allclose(average.module.weight, start + 0.95)
 
 
-def test_reporters_base_is_silent(tmp_path, capsys):
-    reporter = Reporter()
-    reporter.start("x", 1, 0)
-    reporter.record(1, 1, {"loss": 1.0})
-    reporter.finish()
-    assert capsys.readouterr() == ("", "")
+class TestReporter:
+    def test_without_folder_and_progress_it_is_silent(self, capsys):
+        reporter = Reporter()
+        reporter.start("x", 1, 0)
+        reporter.advance(1, loss=1.0)
+        reporter.record(1, 1, {"loss": 1.0})
+        reporter.finish()
+        assert capsys.readouterr() == ("", "")
+
+    def test_how_far_it_is_goes_to_the_progress_with_the_last_figures(self):
+        shown = []
+
+        class Heard(Progress):
+            def show(self, done, doing="", left=None):
+                shown.append((done, doing))
+
+        reporter = Reporter(progress=Heard())
+        reporter.start("supernet", 4, 2)
+        reporter.advance(2)
+        reporter.record(1, 2, {"loss": 1.23456, "learning_rate": 0.1})
+        reporter.advance(3)
+        assert shown == [(0.5, ""), (0.75, "epoch 1: loss 1.235")]
+
+    def test_lines_that_are_written_again_are_dropped_and_torn_ones_passed_over(self, tmp_path):
+        reporter = Reporter(tmp_path)
+        reporter.start("supernet", 4, 0)
+        for step in (2, 4):
+            reporter.record(step // 2, step, {"loss": float(step)})
+        reporter.finish()
+        keep_figures(tmp_path, "check", {"tau": 0.5, "nothing": float("nan")})
+        with (tmp_path / "metrics.jsonl").open("a") as file:
+            file.write('{"phase": "che')
+        again = Reporter(tmp_path)
+        again.start("supernet", 4, 2)
+        again.finish()
+        assert read_metrics(tmp_path) == [
+            {"phase": "supernet", "epoch": 1, "step": 2, "loss": 2.0},
+            {"phase": "check", "epoch": 1, "step": 1, "tau": 0.5},
+        ]
+
+    @pytest.mark.parametrize("line", ["[]", '{"phase": "x"}', '{"phase": "x", "step": "1"}'])
+    def test_a_line_without_a_place_is_named(self, tmp_path, line):
+        (tmp_path / "metrics.jsonl").write_text(line + "\n")
+        with pytest.raises(FileError, match="without phase and step"):
+            read_metrics(tmp_path)

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from binas.base.interval import Interval
+
 Array = NDArray[np.float64]
 
 CONFIDENCE = 0.95
@@ -24,16 +26,13 @@ DRIFT = 0.03  # smallest relative change between windows that is called drift
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """A quantile of samples with its 95 % confidence interval, in the samples' unit.
+class Estimate(Interval):
+    """A quantile of ``count`` samples with its 95 % confidence interval, in the samples' unit.
 
     ``spread`` is how far three quarters of the samples stay above the value, relative to it:
     (q75 - value) / value.
     """
 
-    value: float
-    low: float
-    high: float
     spread: float
     count: int
 

@@ -140,7 +140,7 @@ def _chosen(data: ReportData, item: Chosen) -> dict[str, Any]:
         **vars(item),
         "architecture": str(item.architecture),
         "at": _asked(data, item),
-        "measured_cost": None if measured is None else measured.model_dump(),
+        "measured_cost": None if measured is None else measured.to_json(),
         "files": list(item.files),
         "best_references": [vars(other) for other in best.values()],
     }

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from binas.base.errors import ProblemError
+from binas.base.interval import Interval
 from binas.search.problem import Evaluation, Limit, SearchProblem
 from binas.search.result import SearchResult, Status
 from binas.space.architecture import Architecture
@@ -23,27 +24,7 @@ MOST_STEPS = 30
 ROOM = 0.1  # share of the limit that may be left unused before it is widened again
 STEP_BACK = 1e-6  # a tightened limit excludes the network that broke it, whatever the rounding
 
-
-class Reading(Protocol):
-    """A measured cost with its confidence interval, in the unit of its table."""
-
-    @property
-    def value(self) -> float:
-        """The best estimate."""
-        ...
-
-    @property
-    def low(self) -> float:
-        """Lower end of the interval."""
-        ...
-
-    @property
-    def high(self) -> float:
-        """Upper end of the interval: what must keep the limit."""
-        ...
-
-
-MeasureCost = Callable[[str, Architecture], Reading]
+MeasureCost = Callable[[str, Architecture], Interval]  # in the unit of the cost
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from binas.tables.reach import reach
 from binas.tables.samples import Sample, Samples, load_samples
 from binas.tables.schema import schema
 from binas.tables.units import Unit, convert, format_quantity, parse_quantity, parse_unit
-from binas.tables.verification import Calibration, Interval, NetworkCheck, Verification
+from binas.tables.verification import Calibration, NetworkCheck, Verification
 
 __all__ = [
     "Calibration",
@@ -19,7 +19,6 @@ __all__ = [
     "Cost",
     "CostDiff",
     "CostTable",
-    "Interval",
     "NetworkCheck",
     "Provenance",
     "Sample",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from binas.training.judgement import Accuracy, HeldOut, Judgement
     from binas.training.loop import make_accelerator
     from binas.training.phases import Bench, fine_tune, train_heaviest, train_supernet
-    from binas.training.reporting import Reporter, RunReporter
+    from binas.training.reporting import Reporter
     from binas.training.tuned import judge
 
 __getattr__, __all__ = lazy_names(__name__, __file__)

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor, nn
 
 from binas.base.errors import CheckpointError, TrainingError
+from binas.base.identity import changes
 from binas.data.augment import Augmentation
 from binas.data.dataset import ImageData
 from binas.training.averaging import Average
@@ -327,18 +328,14 @@ def make_optimizer(network: nn.Module, phase: Phase) -> torch.optim.Optimizer:
     return torch.optim.SGD(groups, lr=phase.learning_rate, momentum=phase.momentum, nesterov=nesterov)
 
 
-def check_identity(found: Checkpoint, wanted: dict[str, Any], folder: Path) -> None:
+def check_identity(checkpoint: Checkpoint, identity: dict[str, Any], folder: Path) -> None:
     """Refuse a checkpoint that was made for something else, and say what differs."""
-    stored = found.values.get("identity")
-    stored = stored if isinstance(stored, dict) else {}
-    differing = [key for key in sorted({*stored, *wanted}) if stored.get(key) != wanted.get(key)]
-    if differing:
-        shown = "; ".join(
-            f"{key} was {stored.get(key)!r}, now {wanted.get(key)!r}"[:300] for key in differing[:3]
-        )
+    stored = checkpoint.values.get("identity")
+    changed = changes(stored if isinstance(stored, dict) else {}, identity)
+    if changed:
         raise CheckpointError(
-            f"{folder} holds a checkpoint of other settings: {shown}. Give another --out (or --name), or delete "
-            "that folder to train anew. Nothing was changed."
+            f"{folder} holds a checkpoint of other settings: {'; '.join(changed[:3])}. Give another --out (or --name), "
+            "or delete that folder to train anew. Nothing was changed."
         )
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
+from binas.base.identity import flattened
 from binas.data.dataset import ImageData
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
@@ -244,15 +245,6 @@ def _job(
         bench.reporter,
         select,
     )
-
-
-def flattened(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings as one level of dotted names."""
-    result: dict[str, Any] = {}
-    for key, value in data.items():
-        nested = isinstance(value, Mapping)
-        result |= flattened(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
-    return result
 
 
 def _finished(job: Job, kept: Network, finish: Callable[[Network], None] | None = None) -> Network:

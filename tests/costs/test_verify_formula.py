@@ -8,7 +8,7 @@ from test_calibrate import SPACE, isolated, networks
 from binas.base.errors import MeasureError
 from binas.costs.agreement import bias_percent, kendall, mape_percent, spearman, with_interval
 from binas.costs.analytic import analytic_costs
-from binas.costs.calibrate import MeasuredNetwork, calibrate, calibrated, predict
+from binas.costs.calibrate import MeasuredNetwork, calibrate, calibrated
 from binas.costs.verify import check_formula, draw_networks, retest_percent
 from binas.testing import make_space
 
@@ -111,7 +111,7 @@ class TestCheckFormula:
         slower = self.check(given=given, scale=1.2)
         assert not slower.values.equals(given.values)
         architecture = SPACE.extreme()
-        assert predict(SPACE, slower, architecture) > predict(SPACE, given, architecture)
+        assert slower.of(SPACE, [architecture]) > given.of(SPACE, [architecture])
 
 
 def test_the_floor_is_the_mean_difference_of_the_halves():

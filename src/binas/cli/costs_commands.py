@@ -69,9 +69,7 @@ def show(
 
 
 def _cost_json(space: SearchSpace, cost: Cost) -> dict[str, Any]:
-    from binas.tables import reach
-
-    least, most = reach(space, cost)
+    least, most = cost.range(space)
     known = {
         "unit": cost.unit.name,
         "combine": cost.combine,

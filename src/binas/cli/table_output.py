@@ -29,12 +29,12 @@ def check_out(out: Path, overwrite: bool) -> None:
 
 def show_costs(costs: CostTable) -> None:
     """A row for each cost of a table."""
-    from binas.tables import format_quantity, reach
+    from binas.tables import format_quantity
     from binas.tables.conditions import describe
 
     rows = []
     for name, cost in costs.costs.items():
-        numbers = [format_quantity(value, cost.unit) for value in (cost.fixed, *reach(costs.space, cost))]
+        numbers = [format_quantity(value, cost.unit) for value in (cost.fixed, *costs.range(name))]
         known = cost.provenance
         rows.append(
             (name, cost.combine, *numbers, describe(known) or "-", known.source or "-", known.date or "-")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from binas.base.errors import MeasureError
 from binas.costs.agreement import bias_percent, kendall, mape_percent, spearman, with_interval
-from binas.costs.calibrate import MeasuredNetwork, calibrate, calibrated, predict
+from binas.costs.calibrate import MeasuredNetwork, calibrate, calibrated
 from binas.space.architecture import Architecture
 from binas.space.sampling import sample
 from binas.space.space import SearchSpace
@@ -112,7 +112,7 @@ def _check(
 ) -> NetworkCheck:
     return NetworkCheck(
         architecture=str(network.architecture),
-        predicted=predict(space, table, network.architecture),
+        predicted=float(table.of(space, [network.architecture])[0]),
         measured=network.measured,
         low=network.low,
         high=network.high,
@@ -128,7 +128,7 @@ def retest_percent(networks: Sequence[MeasuredNetwork]) -> float:
 
 def _both(space: SearchSpace, table: Cost, networks: Sequence[MeasuredNetwork]) -> tuple[Array, Array]:
     """Predicted and measured costs."""
-    predicted = np.array([predict(space, table, n.architecture) for n in networks])
+    predicted = table.of(space, [n.architecture for n in networks])
     return predicted, np.array([n.measured for n in networks])
 
 

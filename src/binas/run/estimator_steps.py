@@ -32,7 +32,6 @@ from binas.run.limits import counted_costs
 from binas.run.progress import PassProgress, keep_figures
 from binas.run.step import identity_of
 from binas.run.teller import Teller
-from binas.search.objective import architecture_cost
 from binas.space.architecture import Architecture
 from binas.tables.contributions import Contributions, load_contributions
 from binas.tables.samples import FILE as SAMPLES
@@ -179,6 +178,4 @@ def _estimators(contributions: Contributions, teller: Teller) -> dict[str, Bilin
 def _macs(run: Run, architectures: list[Architecture]) -> NDArray[np.float64] | None:
     """MACs of architectures, the baseline; None for a space that only names its choices."""
     macs = counted_costs(run.space).get("macs")
-    if macs is None:
-        return None
-    return np.array([architecture_cost(run.space, macs, item) for item in architectures])
+    return None if macs is None else macs.of(run.space, architectures)

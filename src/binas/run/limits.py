@@ -17,7 +17,6 @@ from binas.search.problem import Limit, parse_limit
 from binas.space.space import SearchSpace
 from binas.tables.costs import Cost, load_costs
 from binas.tables.entries import Column
-from binas.tables.reach import reach
 from binas.tables.units import parse_unit
 
 _RELATIVE = re.compile(r"\s*([A-Za-z][\w.-]*)\s*(<=|>=|=)\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
@@ -68,7 +67,7 @@ def _limit(text: str, space: SearchSpace, costs: Mapping[str, Cost]) -> Limit:
         )
     if percent > 100:
         raise ProblemError(f"the limit {text!r} is above 100 %, the most any network of the space costs.")
-    least, most = reach(space, costs[name])
+    least, most = costs[name].range(space)
     return Limit(name, least + percent / 100 * (most - least), lower=sign == ">=")
 
 

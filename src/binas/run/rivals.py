@@ -132,9 +132,8 @@ def compare_with_rivals(
 
 def random_rivals(problem: SearchProblem, limit: Limit, count: int, seed: int = 0) -> list[Architecture]:
     """Different random architectures that keep all limits and come within ``NEAR`` of this one; maybe fewer."""
-    cost = problem.costs[limit.cost]
-    most = limit.value - cost.fixed
-    drawn = architectures_between(problem.space, cost.values, most - NEAR * limit.value, most, seed)
+    cost, least = problem.costs[limit.cost], (1 - NEAR) * limit.value
+    drawn = architectures_between(problem.space, cost, least, limit.value, seed)
     tried = islice(drawn, TRIES * count)  # other limits may leave none
     return list(islice((item for item in tried if evaluate(problem, item).feasible), count))
 

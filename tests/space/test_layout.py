@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binas.base.errors import ArchitectureError
-from binas.space import Architecture, Config, Encoding, SearchSpace, Stage, load_space
+from binas.space import Architecture, Config, SearchSpace, Stage, load_space
 from strategies import plain_spaces, spaces_with_architecture
 
 Pair = tuple[SearchSpace, Architecture]
@@ -23,8 +23,8 @@ def small_space() -> SearchSpace:
 class TestOrder:
     def test_stage_then_block_then_config(self) -> None:
         """The order of the paper: alpha by stage, block, config; beta by stage, depth."""
-        encoding = Encoding(small_space())
-        alpha, beta = encoding.encode(Architecture.parse("b-c_a-c"), inactive="zero")
+        layout = small_space().layout
+        alpha, beta = layout.encode(Architecture.parse("b-c_a-c"), inactive="zero")
         #                          s1b1  s1b2     s2b1  s2b2 s2b3
         assert alpha.tolist() == [0, 1, 0, 0, 1, 1, 0, 1, 0, 0]
         #                         s1 0,2  s2 1,2,3
@@ -35,16 +35,16 @@ class TestOrder:
         [("zero", [0, 0]), ("first", [1, 0]), ("uniform", [0.5, 0.5])],
     )
     def test_blocks_past_the_depth(self, inactive: str, expected: list[float]) -> None:
-        alpha, _ = Encoding(small_space()).encode(Architecture.parse("0_b"), inactive=inactive)  # type: ignore[arg-type]
+        alpha, _ = small_space().layout.encode(Architecture.parse("0_b"), inactive=inactive)  # type: ignore[arg-type]
         assert alpha[:2].tolist() == expected
         assert alpha[-2:].tolist() == expected
         assert alpha[5:7].tolist() == [0, 1]
 
     def test_slices_cover_everything_once(self) -> None:
-        encoding = Encoding(load_space("imagenet-mbconv"))
-        slices = [where for row in encoding.alpha_blocks for where in row]
+        layout = load_space("imagenet-mbconv").layout
+        slices = [where for row in layout.config_slices for where in row]
         assert np.concatenate([np.arange(240)[where] for where in slices]).tolist() == list(range(240))
-        assert np.concatenate([np.arange(15)[where] for where in encoding.beta_stages]).tolist() == list(
+        assert np.concatenate([np.arange(15)[where] for where in layout.beta_slices]).tolist() == list(
             range(15)
         )
         assert len(slices) == 20
@@ -54,62 +54,62 @@ class TestOneHot:
     @given(spaces_with_architecture(), st.sampled_from(INACTIVE))
     def test_round_trip(self, pair: Pair, inactive: str) -> None:
         space, architecture = pair
-        encoding = Encoding(space)
-        alpha, beta = encoding.encode(architecture, inactive=inactive)  # type: ignore[arg-type]
+        layout = space.layout
+        alpha, beta = layout.encode(architecture, inactive=inactive)  # type: ignore[arg-type]
         assert (alpha.shape, beta.shape) == ((space.alpha_size,), (space.beta_size,))
-        assert encoding.decode(alpha, beta) == architecture
-        assert encoding.round(alpha, beta) == architecture
+        assert layout.decode(alpha, beta) == architecture
+        assert layout.round(alpha, beta) == architecture
 
     @given(spaces_with_architecture())
     def test_equalities_of_the_paper_hold(self, pair: Pair) -> None:
         """sum_c alpha = 1 in every block and sum_b beta = 1 in every stage."""
         space, architecture = pair
-        encoding = Encoding(space)
-        alpha, beta = encoding.encode(architecture)
-        assert all(alpha[where].sum() == 1 for row in encoding.alpha_blocks for where in row)
-        assert all(beta[where].sum() == 1 for where in encoding.beta_stages)
+        layout = space.layout
+        alpha, beta = layout.encode(architecture)
+        assert all(alpha[where].sum() == 1 for row in layout.config_slices for where in row)
+        assert all(beta[where].sum() == 1 for where in layout.beta_slices)
         assert set(alpha.tolist()) | set(beta.tolist()) <= {0.0, 1.0}
 
     @given(spaces_with_architecture())
     def test_zeros_count_the_active_blocks(self, pair: Pair) -> None:
         space, architecture = pair
-        alpha, _ = Encoding(space).encode(architecture, inactive="zero")
+        alpha, _ = space.layout.encode(architecture, inactive="zero")
         assert alpha.sum() == sum(architecture.depths)
 
     def test_foreign_architecture(self) -> None:
         with pytest.raises(ArchitectureError, match="unknown config 'c'; allowed are a, b"):
-            Encoding(small_space()).encode(Architecture.parse("0_c"))
+            small_space().layout.encode(Architecture.parse("0_c"))
 
 
 class TestRelaxed:
     @given(spaces_with_architecture(), st.randoms(use_true_random=False))
     def test_rounding_undoes_small_noise(self, pair: Pair, random: object) -> None:
         space, architecture = pair
-        encoding = Encoding(space)
-        alpha, beta = encoding.encode(architecture, inactive="uniform")
+        layout = space.layout
+        alpha, beta = layout.encode(architecture, inactive="uniform")
         rng = np.random.default_rng(random.randrange(2**32))  # type: ignore[attr-defined]
         noisy = [vector * 0.6 + rng.uniform(0, 0.39, vector.shape) for vector in (alpha, beta)]
-        assert encoding.round(*noisy) == architecture
+        assert layout.round(*noisy) == architecture
 
     @given(plain_spaces())
     def test_uniform_point(self, space: SearchSpace) -> None:
-        encoding = Encoding(space)
-        alpha, beta = encoding.uniform()
-        assert all(np.ptp(alpha[where]) == 0 for row in encoding.alpha_blocks for where in row)
-        sums = [alpha[where].sum() for row in encoding.alpha_blocks for where in row]
+        layout = space.layout
+        alpha, beta = layout.uniform()
+        assert all(np.ptp(alpha[where]) == 0 for row in layout.config_slices for where in row)
+        sums = [alpha[where].sum() for row in layout.config_slices for where in row]
         np.testing.assert_allclose(
-            sums + [beta[where].sum() for where in encoding.beta_stages], 1.0, rtol=1e-15
+            sums + [beta[where].sum() for where in layout.beta_slices], 1.0, rtol=1e-15
         )
         firsts = Architecture.of(
             [configs[0].name for configs in stage.blocks[: stage.depths[0]]] for stage in space.stages
         )
-        assert encoding.round(alpha, beta) == firsts
+        assert layout.round(alpha, beta) == firsts
 
     def test_largest_entry_wins(self) -> None:
-        encoding = Encoding(small_space())
+        layout = small_space().layout
         alpha = [0.4, 0.6, 0.2, 0.3, 0.5, 0.9, 0.1, 1.0, 0.5, 0.5]
-        assert str(encoding.round(alpha, [0.3, 0.7, 0.2, 0.2, 0.6])) == "b-c_a-c-b"
-        assert str(encoding.round(alpha, [0.7, 0.3, 0.6, 0.2, 0.2])) == "0_a"
+        assert str(layout.round(alpha, [0.3, 0.7, 0.2, 0.2, 0.6])) == "b-c_a-c-b"
+        assert str(layout.round(alpha, [0.7, 0.3, 0.6, 0.2, 0.2])) == "0_a"
 
 
 class TestBadVectors:
@@ -127,27 +127,27 @@ class TestBadVectors:
     def test_not_one_hot(
         self, alpha_change: tuple[int, float] | None, beta_change: tuple[int, float] | None
     ) -> None:
-        encoding = Encoding(small_space())
-        alpha, beta = encoding.encode(Architecture.parse("b-c_a-c"))
+        layout = small_space().layout
+        alpha, beta = layout.encode(Architecture.parse("b-c_a-c"))
         for vector, change in ((alpha, alpha_change), (beta, beta_change)):
             if change:
                 vector[change[0]] = change[1]
         with pytest.raises(ArchitectureError, match=r"not one-hot; use round\(\)"):
-            encoding.decode(alpha, beta)
+            layout.decode(alpha, beta)
 
     def test_tolerance_is_for_rounding_only(self) -> None:
-        encoding = Encoding(small_space())
-        alpha, beta = encoding.encode(Architecture.parse("b-c_a-c"))
-        assert str(encoding.decode(alpha + 1e-12, beta - 1e-12)) == "b-c_a-c"
+        layout = small_space().layout
+        alpha, beta = layout.encode(Architecture.parse("b-c_a-c"))
+        assert str(layout.decode(alpha + 1e-12, beta - 1e-12)) == "b-c_a-c"
 
     def test_shape(self) -> None:
         with pytest.raises(ArchitectureError, match=r"shapes \(3,\) and \(5,\).*needs \(10,\) and \(5,\)"):
-            Encoding(small_space()).round(np.zeros(3), np.zeros(5))
+            small_space().layout.round(np.zeros(3), np.zeros(5))
 
     @pytest.mark.parametrize("value", [np.nan, np.inf])
     def test_not_finite(self, value: float) -> None:
-        encoding = Encoding(small_space())
-        alpha, beta = encoding.uniform()
+        layout = small_space().layout
+        alpha, beta = layout.uniform()
         alpha[0] = value
         with pytest.raises(ArchitectureError, match="NaN or infinity"):
-            encoding.round(alpha, beta)
+            layout.round(alpha, beta)

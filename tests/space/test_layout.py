@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binas.base.errors import ArchitectureError
-from binas.space import Architecture, Config, SearchSpace, Stage, load_space
+from binas.space import Architecture, Config, Decision, SearchSpace, Stage, load_space
 from strategies import plain_spaces, spaces_with_architecture
 
 Pair = tuple[SearchSpace, Architecture]
@@ -48,6 +48,60 @@ class TestOrder:
             range(15)
         )
         assert len(slices) == 20
+
+
+class TestRows:
+    def test_what_each_entry_stands_for(self) -> None:
+        layout = small_space().layout
+        assert (layout.size, len(layout.decisions)) == (15, 15)
+        assert layout.decisions[4] == Decision(stage=0, block=1, index=2)
+        assert layout.decisions[11] == Decision(stage=0, block=None, index=1)
+        assert layout.names[4] == "c in block 2 of stage 's1'"
+        assert layout.names[11] == "depth 2 of stage 's1'"
+        assert layout.stage_entries(1).tolist() == [5, 6, 7, 8, 9, 12, 13, 14]
+
+    @given(spaces_with_architecture())
+    def test_positions_rows_and_vectors_agree(self, pair: Pair) -> None:
+        space, architecture = pair
+        layout = space.layout
+        z = np.concatenate(layout.encode(architecture, inactive="zero"))
+        positions = layout.positions_of([architecture, architecture])
+        assert positions.shape == (2, len(space.stages) + sum(len(stage.blocks) for stage in space.stages))
+        assert sorted(positions[1][positions[1] < layout.size]) == np.flatnonzero(z).tolist()
+        assert layout.rows([architecture]).tolist() == [z.tolist()]
+        assert layout.sparse_rows(*space.to_indices([architecture])).toarray().tolist() == [z.tolist()]
+
+    @given(spaces_with_architecture())
+    def test_entries_of_z_are_named_by_their_decision(self, pair: Pair) -> None:
+        """Straight from the names, without any slice."""
+        space, architecture = pair
+        ones = {
+            *(
+                (s, None, stage.depths.index(len(architecture.stages[s])))
+                for s, stage in enumerate(space.stages)
+            ),
+            *(
+                (s, b, space.config_index(s, b, name))
+                for s, names in enumerate(architecture.stages)
+                for b, name in enumerate(names)
+            ),
+        }
+        chosen = np.flatnonzero(space.layout.rows([architecture]))
+        decisions = [space.layout.decisions[i] for i in chosen]
+        assert {(item.stage, item.block, item.index) for item in decisions} == ones
+
+    def test_the_space_keeps_its_layout(self) -> None:
+        space = small_space()
+        assert space.layout is space.layout
+        assert space == small_space()
+        assert hash(space) == hash(small_space())
+
+    def test_no_architectures(self) -> None:
+        assert small_space().layout.rows([]).shape == (0, 15)
+
+    def test_a_foreign_architecture_is_refused(self) -> None:
+        with pytest.raises(ArchitectureError, match="unknown config 'c'"):
+            small_space().layout.rows([Architecture.parse("0_c")])
 
 
 class TestOneHot:

@@ -34,7 +34,7 @@ from binas.search import Limit, SearchProblem, evaluate, frontier, make_solver, 
 from binas.search.matrices import tight_form
 from binas.search.objective import BilinearObjective
 from binas.search.terms import build_terms, cost_row
-from binas.space import Architecture, Encoding, crossover, load_space, mutate, sample
+from binas.space import Architecture, crossover, load_space, mutate, sample
 from binas.testing import make_problem, make_space
 from binas.testing.tables import read_tfnas
 
@@ -147,7 +147,7 @@ def gurobi_tight(problem: SearchProblem, time_limit: float) -> tuple[float, Arch
 
 def architecture_of(problem: SearchProblem, point: Any) -> Architecture:
     values, size = np.asarray(point, dtype=float), problem.space.alpha_size
-    return Encoding(problem.space).round(values[:size], values[size:])
+    return problem.space.layout.round(values[:size], values[size:])
 
 
 def ofa_evolution(problem: SearchProblem, seed: int, generations: int = 500) -> tuple[float, float]:

@@ -44,8 +44,7 @@ def test_intervals_of_shrunken_fits_cover(record, outcome, images, passes, point
     """Shrinkage biases single contributions; the intervals say so. Predicted differences are covered as well."""
     inside, pairs, sizes = [], [], []
     widest = 4.0 if outcome == "correct" else 2.0  # 0/1 outcomes of few images leave the size of effects open
-    design = Design(SPACE)
-    rows = design.rows(*SPACE.to_indices(sample_many(SPACE, 40, 9))).toarray()
+    rows = SPACE.layout.sparse_rows(*SPACE.to_indices(sample_many(SPACE, 40, 9))).toarray()
     gaps = np.column_stack([np.zeros(20), rows[:20] - rows[20:]])
     for seed in range(12):
         truth = known_contributions(SPACE, seed, points)

@@ -19,7 +19,7 @@ from binas.estimators.links import LINKS, LinkName, get_link
 from binas.search import SearchProblem, as_objective, solve
 from binas.search.matrices import paper_form
 from binas.search.objective import BilinearObjective
-from binas.space import Architecture, Encoding, SearchSpace, enumerate_all, sample
+from binas.space import Architecture, SearchSpace, enumerate_all, sample
 from binas.tables import Column, Contributions, Provenance
 from strategies import plain_spaces
 
@@ -30,8 +30,8 @@ links = pytest.mark.parametrize("link", LINKS)
 def sum_formula(table: Contributions, architecture: Architecture) -> float:
     """E[Acc] + sum_s sum_b beta Delta_b + sum_s sum_b sum_{b' >= b} sum_c alpha Delta_{b,c} beta, term by term."""
     space = table.space
-    alpha, beta = Encoding(space).encode(architecture)
-    blocks, depths = Encoding(space).alpha_blocks, Encoding(space).beta_stages
+    alpha, beta = space.layout.encode(architecture)
+    blocks, depths = space.layout.config_slices, space.layout.beta_slices
     total = table.base
     for s, stage in enumerate(space.stages):
         own = beta[depths[s]]
@@ -49,7 +49,7 @@ def test_prediction_equals_sum_formula_equals_matrix_formula(space: SearchSpace,
     estimator = BilinearEstimator(table)
     architecture = sample(space, np.random.default_rng(seed))
     form = paper_form(SearchProblem(space, as_objective(estimator))).objective
-    by_matrix = form.value(*Encoding(space).encode(architecture))
+    by_matrix = form.value(*space.layout.encode(architecture))
     assert estimator.predict([architecture])[0] == pytest.approx(sum_formula(table, architecture), abs=1e-9)
     assert by_matrix == pytest.approx(sum_formula(table, architecture), abs=1e-9)
 

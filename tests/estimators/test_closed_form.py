@@ -24,7 +24,6 @@ from binas.estimators import (
     load_predictor,
 )
 from binas.estimators.closed_form import ClosedFormPredictor
-from binas.estimators.encoded import one_hot_rows
 from binas.estimators.files import closed_form_from_data
 from binas.estimators.links import LINKS, LinkName, get_link
 from binas.search import SearchProblem, as_objective, evaluate, solve
@@ -42,7 +41,7 @@ kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda cls: cls.kind)
 solvers = pytest.mark.parametrize("solver", ["svd", "ridge"])
 
 EVERY = enumerate_all(UNEVEN)
-ROWS = one_hot_rows(UNEVEN, EVERY)
+ROWS = UNEVEN.layout.rows(EVERY)
 
 
 def quadratic_truth(seed: int = 0, noise: float = 0.0) -> np.ndarray:
@@ -72,7 +71,7 @@ def algorithm_2(x: np.ndarray, y: np.ndarray, k: int) -> tuple[float, np.ndarray
 def test_algorithm_2_of_the_paper(k: int) -> None:
     samples = some(50)
     found = QuadraticPredictor(components=k).fit(samples)
-    b, a, q = algorithm_2(one_hot_rows(UNEVEN, samples.architectures), samples.accuracy, k)
+    b, a, q = algorithm_2(UNEVEN.layout.rows(samples.architectures), samples.accuracy, k)
     assert found.constant_ == pytest.approx(b)
     np.testing.assert_allclose(found.linear_, a, atol=1e-9)
     np.testing.assert_allclose(found.quadratic_, q, atol=1e-9)
@@ -90,7 +89,7 @@ def features(rows: np.ndarray, kind: type[ClosedFormPredictor]) -> np.ndarray:
 @kinds
 def test_svd_is_principal_component_regression(kind: type[ClosedFormPredictor]) -> None:
     samples = some(50)
-    rows = one_hot_rows(UNEVEN, samples.architectures)
+    rows = UNEVEN.layout.rows(samples.architectures)
     peer = make_pipeline(PCA(n_components=6, svd_solver="full"), LinearRegression())
     peer.fit(features(rows, kind), samples.accuracy)
     found = kind(solver="svd", components=6).fit(samples)
@@ -101,7 +100,7 @@ def test_svd_is_principal_component_regression(kind: type[ClosedFormPredictor]) 
 @pytest.mark.parametrize("link", LINKS)
 def test_ridge_is_scikit_learns(kind: type[ClosedFormPredictor], link: LinkName) -> None:
     samples = some(50)
-    rows = one_hot_rows(UNEVEN, samples.architectures)
+    rows = UNEVEN.layout.rows(samples.architectures)
     scale = get_link(link)
     peer = Ridge(alpha=2.0).fit(features(rows, kind), scale.forward(samples.accuracy))
     found = kind(link=link, solver="ridge", ridge=2.0).fit(samples)

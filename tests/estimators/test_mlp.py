@@ -14,12 +14,11 @@ from safetensors.torch import save_file
 from binas.base.errors import EstimatorError, FileError
 from binas.base.statistics import kendall
 from binas.estimators import QuadraticPredictor, load_predictor
-from binas.estimators.encoded import one_hot_rows
 from binas.estimators.links import LINKS, LinkName, get_link
 from binas.estimators.mlp import MLPPredictor
 from binas.search import SearchProblem, as_objective, evaluate, solve
 from binas.search.objective import CallableObjective
-from binas.space import Encoding, enumerate_all, load_space
+from binas.space import enumerate_all, load_space
 from binas.tables import Samples
 
 EVERY = enumerate_all(UNEVEN)
@@ -28,7 +27,7 @@ SMALL: dict[str, Any] = {"hidden": (32, 32), "epochs": 60, "patience": 10, "lear
 
 def accuracies() -> np.ndarray:
     """A product over stages: interactions of every order."""
-    rows, rng = one_hot_rows(UNEVEN, EVERY), np.random.default_rng(0)
+    rows, rng = UNEVEN.layout.rows(EVERY), np.random.default_rng(0)
     parts = [1 + 0.3 * rows @ rng.normal(size=rows.shape[1]) for _ in range(3)]
     return np.asarray(80 + 5 * np.tanh(np.prod(parts, axis=0)))
 
@@ -74,7 +73,7 @@ def test_links(link: LinkName) -> None:
     found = MLPPredictor(link=link, **SMALL).fit(training())
     predicted = found.predict(EVERY)
     np.testing.assert_allclose(
-        found.totals(one_hot_rows(UNEVEN, EVERY)), get_link(link).forward(predicted), rtol=1e-6
+        found.totals(UNEVEN.layout.rows(EVERY)), get_link(link).forward(predicted), rtol=1e-6
     )
     assert kendall(predicted, accuracies()) > 0.8
 
@@ -90,11 +89,11 @@ class TestSearch:
         assert isinstance(objective, CallableObjective)
         assert objective.relaxed is not None
         assert objective.gradient is not None
-        encoding = Encoding(UNEVEN)
+        layout = UNEVEN.layout
         for item in EVERY[::97]:
-            relaxed = objective.relaxed(*encoding.encode(item))
+            relaxed = objective.relaxed(*layout.encode(item))
             assert relaxed == pytest.approx(fitted.predict([item])[0], rel=1e-6)
-        alpha, beta = encoding.uniform()
+        alpha, beta = layout.uniform()
         of_alpha, of_beta = objective.gradient(alpha, beta)
         step = 1e-3
         for vector, slopes in ((alpha, of_alpha), (beta, of_beta)):

@@ -20,7 +20,6 @@ from binas.estimators import (
     report,
 )
 from binas.estimators.closed_form import Solver
-from binas.estimators.encoded import one_hot_rows
 from binas.estimators.links import LinkName, get_link
 from binas.search import SearchProblem, as_objective, solve
 from binas.space import Architecture, Config, SearchSpace, Stage, load_space
@@ -89,14 +88,14 @@ def test_pairwise_with_link_and_all_data(layers: Samples, solver: Solver) -> Non
 
 def least_squares(samples: Samples) -> np.ndarray:
     """Additive least squares, as a user would write it."""
-    rows = np.column_stack([np.ones(len(samples)), one_hot_rows(LAYERS, samples.architectures)])
+    rows = np.column_stack([np.ones(len(samples)), LAYERS.layout.rows(samples.architectures)])
     return np.asarray(np.linalg.lstsq(rows, samples.accuracy, rcond=None)[0][1:])
 
 
 def test_one_hundred_architectures(layers: Samples) -> None:
     """Links and shrinkage beat additive least squares, and the 0.825 quoted for it, with 100 measured architectures."""
     every = layers.architectures
-    rows = one_hot_rows(LAYERS, every)
+    rows = LAYERS.layout.rows(every)
     found: dict[str, list[float]] = {"least squares": [], "additive": [], "quadratic": []}
     for seed in range(6):
         some = layers.split(100, seed)[0]

@@ -5,18 +5,16 @@ import json
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from made_up_report import SPACE, contributions, costs, full_report
 
 from binas.base.errors import ArchitectureError, TableError
 from binas.report import frontier_numbers as traced
 from binas.report.data import Chosen, Reference, ReportData
-from binas.report.frontier_numbers import significant, slider, standard_errors
+from binas.report.frontier_numbers import significant, slider
 from binas.report.numbers import report_numbers, summary
-from binas.search import BilinearObjective, Limit, SearchProblem, best_architectures, frontier
+from binas.search import Limit, SearchProblem, best_architectures, frontier
 from binas.space import Architecture, enumerate_all, load_space
-from binas.space.sampling import sample_many
 from binas.tables import Column, Contributions, Cost, CostTable, Sample, Samples, parse_unit
 
 PROBLEM = SearchProblem.build(contributions(), costs())
@@ -57,33 +55,6 @@ def test_a_thinned_frontier_says_what_it_loses(monkeypatch):
         for point in whole
     ]
     assert found["loss"] == pytest.approx(max(lost), abs=1e-5)
-
-
-def test_standard_errors_come_from_the_covariance():
-    architectures = sample_many(SPACE, 5, 0)
-    table = contributions()
-    found = standard_errors(table, architectures)
-    for architecture, error in zip(architectures, found, strict=True):
-        z = [1.0]
-        for s, stage in enumerate(SPACE.stages):
-            for b, block in enumerate(stage.blocks):
-                names = architecture.stages[s]
-                z += [float(b < len(names) and config.name == names[b]) for config in block]
-        z += [
-            float(len(architecture.stages[s]) == d)
-            for s, stage in enumerate(SPACE.stages)
-            for d in stage.depths
-        ]
-        assert error == pytest.approx(math.sqrt(np.array(z) @ table.covariance @ np.array(z)))
-
-
-def test_standard_errors_without_covariance_are_those_of_the_search():
-    table = Contributions(SPACE, 80.0, Column.full(SPACE, 0.1), 0.2, Column.full(SPACE, 0.05))
-    architectures = sample_many(SPACE, 4, 1)
-    objective = BilinearObjective.from_contributions(table)
-    expected = [objective.standard_error(SPACE, item) for item in architectures]
-    assert standard_errors(table, architectures) == pytest.approx(expected)
-    assert standard_errors(replace(table, stderr=None), architectures) is None
 
 
 def test_runner_ups_are_the_best_after_the_optimum(numbers):

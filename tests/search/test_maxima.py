@@ -21,7 +21,6 @@ from binas.search.restrict import levels
 from binas.search.result import Answer, Status
 from binas.search.verify import verify
 from binas.space import enumerate_all
-from binas.space.encoding import Encoding
 from binas.tables import Column
 from binas.testing import brute_force, brute_force_frontier, small_space
 from binas.testing.brute_force import all_values, feasible_mask
@@ -203,7 +202,7 @@ class TestRestriction:
         problem = replace(problem, objective=as_function(problem.space, quadratic))
         smaller = restricted(problem)
         architecture = enumerate_all(smaller.space)[0]
-        point = Encoding(smaller.space).encode(architecture, inactive="first")
+        point = smaller.space.layout.encode(architecture, inactive="first")
         objective = smaller.objective
         step = [1e-6 * (np.arange(len(part)) == 0) for part in point]
         moved = objective.relaxed(point[0] + step[0], point[1] + step[1]) - objective.relaxed(*point)

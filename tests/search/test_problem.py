@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from problems import problems
 
 from binas.base.errors import ArchitectureError, ProblemError, TableError, UnitError
-from binas.search.objective import BatchValues, BilinearObjective, CallableObjective, QuadraticObjective
+from binas.search.objective import BilinearObjective, CallableObjective, QuadraticObjective, objective_values
 from binas.search.problem import Limit, SearchProblem, evaluate, parse_limit
 from binas.space import Architecture, sample_many
 from binas.tables.entries import Column, Provenance
@@ -105,15 +105,11 @@ def test_evaluation_by_hand():
 def test_batches_equal_single_evaluations(problem):
     drawn = sample_many(problem.space, 20, 0)
     depths, configs = problem.space.to_indices(drawn)
-    batch = BatchValues(problem.space)
-    wanted = [evaluate(problem, a) for a in drawn]
-    np.testing.assert_allclose(
-        batch.objective(problem.objective, depths, configs), [x.accuracy for x in wanted], atol=1e-9
-    )
-    cost = problem.costs["energy"]
-    np.testing.assert_allclose(
-        cost.fixed + batch.column(cost.values, depths, configs), [x.costs["energy"] for x in wanted]
-    )
+    single = [evaluate(problem, a) for a in drawn]
+    values = objective_values(problem.objective, problem.space, depths, configs)
+    np.testing.assert_allclose(values, [x.accuracy for x in single], atol=1e-9)
+    energy = problem.costs["energy"].of(problem.space, drawn)
+    np.testing.assert_allclose(energy, [x.costs["energy"] for x in single])
 
 
 def test_general_objectives_in_batches():
@@ -126,5 +122,5 @@ def test_general_objectives_in_batches():
     depths, configs = space.to_indices(drawn)
     for objective in (quadratic, counting):
         single = [objective.value(space, a) for a in drawn]
-        np.testing.assert_allclose(BatchValues(space).objective(objective, depths, configs), single)
+        np.testing.assert_allclose(objective_values(objective, space, depths, configs), single)
         assert objective.standard_error(space, drawn[0]) is None

@@ -25,7 +25,6 @@ from binas.tables import (
     load_costs,
     merge,
     parse_unit,
-    reach,
     renamed,
 )
 from strategies import cost_tables, spaces
@@ -207,12 +206,12 @@ class TestMerge:
 @given(
     spaces(max_stages=2, max_blocks=2).flatmap(lambda space: st.tuples(st.just(space), cost_tables(space)))
 )
-def test_reach_is_what_architectures_reach(drawn: tuple[SearchSpace, CostTable]) -> None:
+def test_the_range_is_what_architectures_reach(drawn: tuple[SearchSpace, CostTable]) -> None:
     space, costs = drawn
     everything = enumerate_all(space)
-    for item in costs.costs.values():
+    for name, item in costs.costs.items():
         values = [architecture_cost(space, item, architecture) for architecture in everything]
         if all(map(math.isfinite, values)):
-            low, high = reach(space, item)
+            low, high = costs.range(name)
             assert low == pytest.approx(min(values), rel=1e-9, abs=1e-6 * max(map(abs, values)))
             assert high == pytest.approx(max(values), rel=1e-9, abs=1e-6 * max(map(abs, values)))

@@ -109,7 +109,7 @@ def stability(design: Design, sums: Sums, settings: Settings, seed: int) -> floa
     The rankings are those of ``JUDGED`` random architectures; halves know less than the whole, so the ranking from
     all images is more stable than this number says.
     """
-    rows = design.rows(*design.space.to_indices(sample_many(design.space, JUDGED, seed)))
+    rows = design.space.layout.sparse_rows(*design.space.to_indices(sample_many(design.space, JUDGED, seed)))
     rng, taus = np.random.default_rng([seed, 2]), []
     for _ in range(SPLITS):
         groups = rng.permutation(len(sums.grams))

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from binas.contributions.design import Design
 from binas.contributions.outcomes import Array
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
-from binas.tables.entries import Provenance, today
+from binas.tables.entries import Column, Provenance, today
 from binas.version import __version__
 
 
@@ -24,17 +23,17 @@ def table_of(
     repeats: int | None = None,
 ) -> Contributions:
     """Contributions from shares (base, configs, depths), their covariance and numbers of evaluations."""
-    design, stderr = Design(space), 100 * np.sqrt(np.maximum(0.0, np.diag(covariance)))
+    stderr = 100 * np.sqrt(np.maximum(0.0, np.diag(covariance)))
     provenance = Provenance(
         source="measured", date=today(), tool=f"binas {__version__}", repeats=repeats, **about
     )
     return Contributions(
         space,
         base=100 * float(vector[0]),
-        values=design.column(100 * vector[1:]),
+        values=Column.from_flat(space, 100 * vector[1:]),
         base_stderr=float(stderr[0]),
-        stderr=design.column(stderr[1:]),
-        count=design.column(counts[1:]),
+        stderr=Column.from_flat(space, stderr[1:]),
+        count=Column.from_flat(space, counts[1:]),
         provenance=provenance,
         base_count=float(counts[0]),
         covariance=1e4 * covariance,

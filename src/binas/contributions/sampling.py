@@ -42,7 +42,7 @@ def architectures_to_measure(space: SearchSpace, count: int, strata: Strata, see
     """Uniform over decisions, or spread evenly over the range of MACs."""
     if strata == "uniform":
         return uniform_architectures(space, count, seed)
-    return cost_strata(space, analytic_costs(space).costs["macs"].values, count, seed)
+    return cost_strata(space, analytic_costs(space)["macs"], count, seed)
 
 
 def measure_samples(

@@ -10,7 +10,6 @@ scale of the link.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from functools import cached_property
 
@@ -18,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import EstimatorError
-from binas.estimators.encoded import column_of, decision_names, one_hot_rows
 from binas.estimators.links import Link, LinkName, get_link
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
@@ -52,24 +50,26 @@ class BilinearEstimator:
     @cached_property
     def values(self) -> Column:
         """delta on the scale of the link, per depth (q_beta) and per config (the entries of Q)."""
-        return column_of(self.space, self.link.forward(self._reached) - self.base)
+        return Column.from_flat(self.space, self.link.forward(self._reached) - self.base)
 
     def predict(self, architectures: Iterable[Architecture]) -> Array:
         """Accuracies in percent, (n,)."""
-        return self._predict_rows(one_hot_rows(self.space, architectures))
+        return self._predict_rows(self.space.layout.rows(architectures))
 
     def standard_error(self, architectures: Iterable[Architecture]) -> Array:
         """Standard errors of the predicted accuracies in points, (n,), to first order; NaN where not known."""
-        return self._errors(self._gradient(one_hot_rows(self.space, architectures)))
+        return self.contributions.errors(self._gradient(self.space.layout.rows(architectures)))
 
     def compare(self, first: Architecture, second: Architecture) -> tuple[float, float]:
         """Predicted accuracy of ``first`` minus that of ``second`` in points, and its standard error.
 
         What both have in common cancels, so the error is that of the choices in which they differ.
         """
-        rows = one_hot_rows(self.space, [first, second])
+        rows = self.space.layout.rows([first, second])
         accuracy, gradient = self._predict_rows(rows), self._gradient(rows)
-        return float(accuracy[0] - accuracy[1]), float(self._errors(gradient[:1] - gradient[1:])[0])
+        return float(accuracy[0] - accuracy[1]), float(
+            self.contributions.errors(gradient[:1] - gradient[1:])[0]
+        )
 
     @cached_property
     def _reached(self) -> Array:
@@ -86,26 +86,13 @@ class BilinearEstimator:
         total = np.column_stack([of_base, rows * slopes])
         return np.asarray(total / self.link.slope(self._predict_rows(rows))[:, None])
 
-    def _errors(self, gradient: Array) -> Array:
-        """sqrt(gradient' covariance gradient) of every row."""
-        covariance = self.contributions.covariance
-        if covariance is not None:
-            squares = np.einsum("ij,jk,ik->i", gradient, covariance, gradient)
-            return np.asarray(np.sqrt(np.maximum(0.0, squares)))  # two rows that agree give -0 after rounding
-        known, base = self.contributions.stderr, self.contributions.base_stderr
-        if known is None:
-            return np.full(len(gradient), math.nan)
-        errors = np.append(0.0 if math.isnan(base) else base, known.flat())
-        # an error that is not known (NaN) counts only where it matters
-        return np.asarray(np.sqrt(np.where(gradient == 0.0, 0.0, (gradient * errors) ** 2).sum(axis=1)))
-
     def _check(self) -> None:
         if not self.link.bounded:
             return
         reached = np.append(self.contributions.base, self._reached)
         outside = np.flatnonzero((reached <= 0.0) | (reached >= 100.0))
         if len(outside):
-            name = ["the base accuracy", *decision_names(self.space)][outside[0]]
+            name = ["the base accuracy", *self.space.layout.names][outside[0]]
             raise EstimatorError(
                 f"{name} stands at {reached[outside[0]]:.4g} %; the link {self.link.name} needs accuracies "
                 "between 0 and 100 %. Use the identity link for these contributions."
@@ -125,5 +112,5 @@ def contributions_on_link(
     ``values`` are in the order of ``Column.flat``, on the scale of the link.
     """
     percent = float(link.inverse(base))
-    points = column_of(space, link.inverse(base + values) - percent)
+    points = Column.from_flat(space, link.inverse(base + values) - percent)
     return Contributions(space, percent, points, count=count, provenance=provenance)

@@ -34,14 +34,13 @@ from binas.base.errors import EstimatorError
 from binas.base.files import dump_json, write_text
 from binas.estimators import gram
 from binas.estimators.bilinear import contributions_on_link
-from binas.estimators.encoded import column_of, one_hot_rows
 from binas.estimators.gram import Groups
 from binas.estimators.links import LinkName, get_link
 from binas.estimators.parts import separated
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
-from binas.tables.entries import Provenance, reference, today
+from binas.tables.entries import Column, Provenance, reference, today
 from binas.tables.samples import Samples
 from binas.version import __version__
 
@@ -99,7 +98,7 @@ class ClosedFormPredictor(ABC):
     def fit(self, samples: Samples) -> Self:
         """Learn from measured architectures."""
         self._check(samples)
-        rows = one_hot_rows(samples.space, samples.architectures)
+        rows = samples.space.layout.rows(samples.architectures)
         values = get_link(self.link).forward(samples.accuracy)
         solve = self._svd if self.solver == "svd" else self._ridge
         chosen, dual = solve(rows, self.groups(samples.space), values - values.mean())
@@ -113,7 +112,7 @@ class ClosedFormPredictor(ABC):
     def predict(self, architectures: Iterable[Architecture]) -> Array:
         """Accuracies in percent, (n,)."""
         self.check_fitted()
-        return get_link(self.link).inverse(self.totals(one_hot_rows(self.space_, architectures)))
+        return get_link(self.link).inverse(self.totals(self.space_.layout.rows(architectures)))
 
     def totals(self, rows: Array) -> Array:
         """b + a'z + z'Qz of rows z, on the scale of the link."""
@@ -207,7 +206,7 @@ class AdditivePredictor(ClosedFormPredictor):
     def contributions(self) -> Contributions:
         """What each choice adds, in points, for :class:`BilinearEstimator` with the same link."""
         self.check_fitted()
-        base, values = separated(self.space_, self.constant_, column_of(self.space_, self.linear_))
+        base, values = separated(self.space_, self.constant_, Column.from_flat(self.space_, self.linear_))
         provenance = Provenance(
             source="additive predictor", date=today(), tool=f"binas {__version__}", link=self.link
         )
@@ -226,7 +225,7 @@ class BilinearPredictor(ClosedFormPredictor):
     @staticmethod
     def groups(space: SearchSpace) -> Groups:
         """alpha times beta."""
-        middle, end = space.alpha_size, space.alpha_size + space.beta_size
+        middle, end = space.alpha_size, space.layout.size
         return [(np.arange(middle), np.arange(middle, end))]
 
 
@@ -239,5 +238,5 @@ class QuadraticPredictor(ClosedFormPredictor):
     @staticmethod
     def groups(space: SearchSpace) -> Groups:
         """Everything times everything."""
-        everything = np.arange(space.alpha_size + space.beta_size)
+        everything = np.arange(space.layout.size)
         return [(everything, everything)]

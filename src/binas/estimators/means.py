@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from binas.base.errors import EstimatorError, several
 from binas.estimators.bilinear import contributions_on_link
-from binas.estimators.encoded import column_of, decision_names, one_hot_rows
 from binas.estimators.links import LinkName, get_link
-from binas.space.encoding import Encoding
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
-from binas.tables.entries import Provenance, today
+from binas.tables.entries import Column, Provenance, today
 from binas.tables.samples import Samples
 from binas.version import __version__
 
@@ -27,7 +25,7 @@ Array = NDArray[np.float64]
 def marginal_means(samples: Samples, link: LinkName = "identity") -> Contributions:
     """Contributions in points for :class:`BilinearEstimator` with the same ``link``; every choice must occur."""
     space, scale = samples.space, get_link(link)
-    rows, values = one_hot_rows(space, samples.architectures), scale.forward(samples.accuracy)
+    rows, values = space.layout.rows(samples.architectures), scale.forward(samples.accuracy)
     seen = rows.sum(axis=0)
     if not len(samples) or not seen.all():
         raise EstimatorError(_missing(space, seen))
@@ -36,20 +34,20 @@ def marginal_means(samples: Samples, link: LinkName = "identity") -> Contributio
     provenance = Provenance(
         source=f"means over {len(samples)} samples", date=today(), tool=f"binas {__version__}", link=link
     )
-    return contributions_on_link(space, base, means, scale, provenance, column_of(space, seen))
+    return contributions_on_link(space, base, means, scale, provenance, Column.from_flat(space, seen))
 
 
 def _reference(space: SearchSpace, rows: Array, values: Array) -> Array:
     """What a choice is held against: the mean of all for a depth, of those with the block for a config."""
     result = np.full(rows.shape[1], values.mean())
-    for blocks in Encoding(space).alpha_blocks:
+    for blocks in space.layout.config_slices:
         for where in blocks:
             result[where] = values[rows[:, where].any(axis=1)].mean()
     return result
 
 
 def _missing(space: SearchSpace, seen: Array) -> str:
-    absent = [name for name, count in zip(decision_names(space), seen, strict=True) if not count]
+    absent = [name for name, count in zip(space.layout.names, seen, strict=True) if not count]
     return several(
         "no sample has", absent, "Measure more architectures, or fit a predictor, which can do without."
     )

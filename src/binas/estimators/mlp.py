@@ -21,7 +21,6 @@ from torch import Tensor, nn
 
 from binas.base.errors import EstimatorError, FileError, several
 from binas.base.files import exists, write_bytes
-from binas.estimators.encoded import one_hot_rows
 from binas.estimators.links import LinkName, get_link
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
@@ -99,7 +98,7 @@ class MLPPredictor:
     def fit(self, samples: Samples) -> Self:
         """Learn from measured architectures."""
         self._check(samples)
-        rows = _tensor(one_hot_rows(samples.space, samples.architectures))
+        rows = _tensor(samples.space.layout.rows(samples.architectures))
         values = get_link(self.link).forward(samples.accuracy)
         mean, scale = float(values.mean()), float(values.std()) or 1.0
         with torch.random.fork_rng(devices=[]):
@@ -113,7 +112,7 @@ class MLPPredictor:
     def predict(self, architectures: Iterable[Architecture]) -> Array:
         """Accuracies in percent, (n,)."""
         self.check_fitted()
-        return get_link(self.link).inverse(self.totals(one_hot_rows(self.space_, architectures)))
+        return get_link(self.link).inverse(self.totals(self.space_.layout.rows(architectures)))
 
     def totals(self, rows: Array) -> Array:
         """Predictions of rows z on the scale of the link, (n,)."""

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.estimators.bilinear import BilinearEstimator
-from binas.estimators.encoded import one_hot_rows
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.entries import Column
@@ -42,7 +41,7 @@ def ablation(estimator: BilinearEstimator, architectures: Sequence[Architecture]
     """
     space = estimator.space
     base, values = separated(space, estimator.base, estimator.values)
-    rows = one_hot_rows(space, architectures)
+    rows = space.layout.rows(architectures)
     weights = values.flat()
     found = {}
     if any(len(stage.depths) > 1 for stage in space.stages):

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from binas.base.errors import EstimatorError
 from binas.estimators.closed_form import ClosedFormPredictor, Solver
-from binas.estimators.encoded import stage_columns
 from binas.estimators.gram import Groups
-from binas.space.encoding import Encoding
 from binas.space.space import SearchSpace
 
 Array = NDArray[np.float64]
@@ -34,7 +32,7 @@ class WithinStageEstimator(ClosedFormPredictor):
     @staticmethod
     def groups(space: SearchSpace) -> Groups:
         """Every stage times itself."""
-        columns = [stage_columns(space, s) for s in range(len(space.stages))]
+        columns = [space.layout.stage_entries(s) for s in range(len(space.stages))]
         return [(where, where) for where in columns]
 
     def stage_tables(self) -> tuple[Mapping[int, Array], ...]:
@@ -53,9 +51,9 @@ class WithinStageEstimator(ClosedFormPredictor):
 
     def _table(self, stage: int, index: int, depth: int) -> Array:
         """One stage at one depth: every part of a'z + z'Qz spread along the axes of its blocks."""
-        encoding = Encoding(self.space_)
-        blocks = encoding.alpha_blocks[stage][:depth]
-        at = self.space_.alpha_size + encoding.beta_stages[stage].start + index
+        layout = self.space_.layout
+        blocks = layout.config_slices[stage][:depth]
+        at = layout.depth_slices[stage].start + index
         both = self.quadratic_ + self.quadratic_.T
         table = np.full([where.stop - where.start for where in blocks], self._own(at))
         for b, where in enumerate(blocks):

@@ -13,7 +13,6 @@ from binas.insights.summary import find_insights
 from binas.report.data import Chosen, Reference, ReportData
 from binas.report.drawing import drawing
 from binas.report.frontier_numbers import frontier_numbers, runner_ups, significant
-from binas.search.objective import BatchValues
 from binas.search.problem import SearchProblem, parse_limit
 from binas.space.space import SearchSpace
 from binas.tables.conditions import describe
@@ -157,10 +156,9 @@ def _ranking(data: ReportData) -> dict[str, Any] | None:
     samples = data.samples
     if samples is None or len(samples) < 2:
         return None
-    batch, indices = BatchValues(data.space), data.space.to_indices(samples.architectures)
-    predicted = data.contributions.base + batch.column(data.contributions.values, *indices)
+    predicted, _ = data.contributions.predict(samples.architectures)
     macs = _macs(data)
-    baseline = None if macs is None else batch.cost(macs, *indices)
+    baseline = None if macs is None else macs.of(data.space, samples.architectures)
     judged = report({"contributions": predicted}, samples, baseline, resamples=RESAMPLES)
     return {
         **judged.to_json(),

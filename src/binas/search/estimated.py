@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from binas.estimators.bilinear import BilinearEstimator
 from binas.estimators.closed_form import AdditivePredictor, ClosedFormPredictor
-from binas.estimators.encoded import column_of, one_hot_rows
 from binas.estimators.within_stage import WithinStageEstimator
 from binas.search.matrices import bilinear_part
 from binas.search.objective import (
@@ -63,7 +62,7 @@ def as_objective(estimator: Estimator) -> Objective:
     if isinstance(estimator, WithinStageEstimator):
         return StagewiseObjective(estimator.constant_, estimator.stage_tables())
     if isinstance(estimator, AdditivePredictor):
-        return BilinearObjective(estimator.constant_, column_of(estimator.space_, estimator.linear_))
+        return BilinearObjective(estimator.constant_, Column.from_flat(estimator.space_, estimator.linear_))
     if isinstance(estimator, ClosedFormPredictor):
         return QuadraticObjective(estimator.constant_, estimator.linear_, estimator.quadratic_)
     return _differentiable(estimator)
@@ -82,7 +81,7 @@ def _differentiable(predictor: DifferentiablePredictor) -> CallableObjective:
     runs = bilinear_part(space, Column.full(space, 1.0), 0.0).matrix
 
     def function(architecture: Architecture) -> float:
-        return float(predictor.totals(one_hot_rows(space, [architecture]))[0])
+        return float(predictor.totals(space.layout.rows([architecture]))[0])
 
     def relaxed(alpha: Array, beta: Array) -> float:
         return float(predictor.totals(np.concatenate([alpha * (runs @ beta), beta])[None])[0])

@@ -4,6 +4,10 @@
 * :class:`StagewiseObjective`: any sum of per-stage functions f_s(depth, configs); still solved exactly.
 * :class:`QuadraticObjective`: full quadratic form of the learned predictors (section 4.2).
 * :class:`CallableObjective`: any function of an architecture, optionally differentiable in (alpha, beta).
+
+``value`` of an objective and :func:`architecture_cost` walk through the names of one architecture, slowly and exactly
+rounded. The verifier relies on them, so they share nothing with the fast way through ``space.layout``, which
+:func:`objective_values` and ``Cost.total`` take for many architectures at once.
 """
 
 from __future__ import annotations
@@ -18,9 +22,8 @@ from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
 from binas.space.architecture import Architecture
-from binas.space.encoding import Encoding
 from binas.space.space import SearchSpace
-from binas.tables.contributions import Contributions
+from binas.tables.contributions import Contributions, errors_of_sums
 from binas.tables.costs import Cost
 from binas.tables.entries import Column
 
@@ -28,6 +31,16 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 LARGEST = 1e150  # totals beyond this would overflow on the way
+
+
+def _row(space: SearchSpace, architecture: Architecture) -> Array:
+    """z = (alpha * active, beta) of one architecture, straight from its names."""
+    stages = architecture.stages
+    return Column.build(
+        space,
+        lambda s, i: space.stages[s].depths[i] == len(stages[s]),
+        lambda s, b, c: b < len(stages[s]) and space.stages[s].blocks[b][c].name == stages[s][b],
+    ).flat()
 
 
 def column_total(space: SearchSpace, column: Column, architecture: Architecture) -> float:
@@ -59,7 +72,7 @@ class BilinearObjective:
     values: Column
     base_stderr: float = math.nan
     stderr: Column | None = None
-    covariance: Array | None = None  # of (base, configs, depths), in the order of ``Column.flat``
+    covariance: Array | None = None  # of (base, configs, depths), in the order of ``space.layout``
 
     @classmethod
     def from_contributions(cls, contributions: Contributions) -> BilinearObjective:
@@ -81,14 +94,9 @@ class BilinearObjective:
 
         None where they are not known.
         """
-        if self.covariance is not None:
-            z = np.concatenate([[1.0], *Encoding(space).encode(architecture, inactive="zero")])
-            return math.sqrt(max(0.0, float(z @ self.covariance @ z)))
-        if self.stderr is None:
-            return None
-        variance = column_total(space, self.stderr.map(np.square), architecture)
-        base = 0.0 if math.isnan(self.base_stderr) else self.base_stderr**2
-        return None if math.isnan(variance) else math.sqrt(variance + base)
+        weights = np.append(1.0, space.layout.rows([architecture]))[None]
+        (error,) = errors_of_sums(weights, self.base_stderr, self.stderr, self.covariance)
+        return None if math.isnan(error) else float(error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +151,7 @@ class QuadraticObjective:
 
     def value(self, space: SearchSpace, architecture: Architecture) -> float:
         """Objective of one architecture."""
-        z = np.concatenate(Encoding(space).encode(architecture, inactive="zero"))
+        z = _row(space, architecture)
         return float(self.constant + self.linear @ z + z @ self.quadratic @ z)
 
     def standard_error(self, space: SearchSpace, architecture: Architecture) -> float | None:
@@ -172,61 +180,26 @@ class CallableObjective:
 Objective = BilinearObjective | StagewiseObjective | QuadraticObjective | CallableObjective
 
 
-@dataclass(frozen=True)
-class BatchValues:
-    """Objective and costs of many architectures at once from index arrays (see ``SearchSpace.to_indices``)."""
+def objective_values(objective: Objective, space: SearchSpace, depths: Indices, configs: Indices) -> Array:
+    """Objective of many architectures at once from index arrays (see ``SearchSpace.to_indices``), (n,).
 
-    space: SearchSpace
+    Vectorised where the objective allows it.
+    """
+    if isinstance(objective, BilinearObjective):
+        return objective.base + objective.values.total(space.layout.positions(depths, configs))
+    if isinstance(objective, QuadraticObjective):
+        return _quadratic_values(objective, space.layout.positions(depths, configs))
+    items = [space.from_indices(d, c) for d, c in zip(depths.tolist(), configs.tolist(), strict=True)]
+    return np.array([objective.value(space, item) for item in items])
 
-    def positions(self, depths: Indices, configs: Indices) -> Indices:
-        """Where the ones of z = (alpha * active, beta) stand, (n, S + blocks); len(z) for blocks that are not active."""
-        encoding, columns = Encoding(self.space), []
-        nowhere = self.space.alpha_size + self.space.beta_size
-        for s, stage in enumerate(self.space.stages):
-            start = self.space.alpha_size + encoding.beta_stages[s].start
-            columns.append(start + np.searchsorted(stage.depths, depths[:, s]))
-            for b, where in enumerate(encoding.alpha_blocks[s]):
-                columns.append(np.where(b < depths[:, s], where.start + configs[:, s, b], nowhere))
-        return np.stack(columns, axis=1)
 
-    def column(self, column: Column, depths: Indices, configs: Indices) -> Array:
-        """Totals of a column for depths (n, S) and configs (n, S, D)."""
-        return self._gathered(column.flat(), self.positions(depths, configs))
-
-    def cost(self, cost: Cost, depths: Indices, configs: Indices) -> Array:
-        """One cost with its fixed part, added up or the largest part."""
-        if cost.combine == "sum":
-            return cost.fixed + self.column(cost.values, depths, configs)
-        parts = np.append(cost.values.flat(), -np.inf)[self.positions(depths, configs)]
-        return np.asarray(np.maximum(cost.fixed, parts.max(axis=1)))
-
-    def objective(self, objective: Objective, depths: Indices, configs: Indices) -> Array:
-        """Objective values; vectorised where the objective allows it."""
-        if isinstance(objective, BilinearObjective):
-            return objective.base + self.column(objective.values, depths, configs)
-        if isinstance(objective, QuadraticObjective):
-            return self._quadratic(objective, self.positions(depths, configs))
-        items = [
-            self.space.from_indices(d, c) for d, c in zip(depths.tolist(), configs.tolist(), strict=True)
-        ]
-        return np.array([objective.value(self.space, item) for item in items])
-
-    def one_hot(self, depths: Indices, configs: Indices) -> Array:
-        """Rows z = (alpha * active, beta)."""
-        z = np.zeros((len(depths), self.space.alpha_size + self.space.beta_size + 1))
-        np.put_along_axis(z, self.positions(depths, configs), 1.0, axis=1)
-        return z[:, :-1]
-
-    def _gathered(self, vector: Array, positions: Indices) -> Array:
-        return np.asarray(np.append(vector, 0.0)[positions].sum(axis=1))
-
-    def _quadratic(self, objective: QuadraticObjective, positions: Indices) -> Array:
-        """b + a'z + z'Qz by looking up the few entries that count: no matrix product, no threads."""
-        padded = np.pad(objective.quadratic, (0, 1))
-        total = objective.constant + self._gathered(objective.linear, positions)
-        for column in range(positions.shape[1]):
-            total = total + padded[positions[:, column, None], positions].sum(axis=1)
-        return np.asarray(total)
+def _quadratic_values(objective: QuadraticObjective, positions: Indices) -> Array:
+    """b + a'z + z'Qz by looking up the few entries that count: no matrix product, no threads."""
+    padded = np.pad(objective.quadratic, (0, 1))
+    total = objective.constant + np.append(objective.linear, 0.0)[positions].sum(axis=1)
+    for column in range(positions.shape[1]):
+        total = total + padded[positions[:, column, None], positions].sum(axis=1)
+    return np.asarray(total)
 
 
 def check_objective(objective: Objective, space: SearchSpace) -> None:
@@ -236,7 +209,7 @@ def check_objective(objective: Objective, space: SearchSpace) -> None:
         shapes = Column.full(space, 0.0)
         arrays = [(a, b.shape) for a, b in zip(objective.values.arrays(), shapes.arrays(), strict=True)]
     elif isinstance(objective, QuadraticObjective):
-        n = space.alpha_size + space.beta_size
+        n = space.layout.size
         arrays = [(objective.linear, (n,)), (objective.quadratic, (n, n))]
     elif isinstance(objective, StagewiseObjective):
         arrays = [

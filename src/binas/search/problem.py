@@ -185,7 +185,10 @@ def parse_limit(text: str | Limit, costs: Mapping[str, Cost]) -> Limit:
 
 
 def evaluate(problem: SearchProblem, architecture: Architecture) -> Evaluation:
-    """Accuracy, costs and broken limits of one architecture, computed straight from the tables."""
+    """Accuracy, costs and broken limits of one architecture, computed straight from the tables.
+
+    What :func:`binas.search.verify.verify` holds claims against, so it shares no code with the fast ways.
+    """
     problem.space.check(architecture)
     costs = {name: problem.cost(name, architecture) for name in problem.costs}
     broken = tuple(

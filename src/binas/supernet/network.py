@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from binas.base.errors import ArchitectureError
 from binas.space.architecture import Architecture
-from binas.space.encoding import Encoding
 from binas.space.families import Shape, family_of
 from binas.space.networks import arriving, blocks_arriving, codes_of, network_sizes, stage_codes
 from binas.space.space import SearchSpace, Stage
@@ -65,18 +64,18 @@ class Supernet(nn.Module):
         """Logits for relaxed decisions: sum over configs weighted by alpha, over depths by beta.
 
         Block: x_b = sum_c alpha[s,b,c] * block(x_{b-1}, c); stage: sum_d beta[s,d] * x_d. Differentiable in
-        images, weights, alpha and beta. Vectors are ordered as in :class:`Encoding`, of shape (size,) or one
+        images, weights, alpha and beta. Vectors are ordered as in ``space.layout``, of shape (size,) or one
         row per image. Every config runs, so this costs the sum over configs.
         """
         self._check_images(images)
         check_relaxed(self.space, alpha, beta)
-        encoding, x = Encoding(self.space), self._enter(images)
+        layout, x = self.space.layout, self._enter(images)
         for s, stage in enumerate(self.space.stages):
             states = [x]
-            for b, where in enumerate(encoding.alpha_blocks[s]):
+            for b, where in enumerate(layout.config_slices[s]):
                 outputs = [self.block(s, b)(states[-1], c) for c in range(len(stage.blocks[b]))]
                 states.append(_mix(outputs, alpha[..., where]))
-            x = _mix([states[depth] for depth in stage.depths], beta[..., encoding.beta_stages[s]])
+            x = _mix([states[depth] for depth in stage.depths], beta[..., layout.beta_slices[s]])
         logits: Tensor = self.head(x)
         return logits
 

@@ -17,7 +17,7 @@ from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.solvers._relaxed import Domain, Point, anchor, cheapest, repaired, start_point
 from binas.search.solvers.bcfw import Bcfw
-from binas.space import Encoding, enumerate_all, load_space, sample_many
+from binas.space import enumerate_all, load_space, sample_many
 from binas.space.space import Config, SearchSpace, Stage
 from binas.tables.costs import Cost
 from binas.tables.entries import Column
@@ -186,7 +186,7 @@ def test_cheapest_is_the_brute_force_minimum(problem):
 def test_rows_at_architectures_are_their_costs(problem, index):
     architecture = enumerate_all(SMALL)[index]
     domain = Domain(problem)
-    use = domain.use(Point(*Encoding(SMALL).encode(architecture)))
+    use = domain.use(Point(*SMALL.layout.encode(architecture)))
     costs = [limit.sign * problem.cost(limit.cost, architecture) for limit in problem.limits]
     assert use == pytest.approx(costs)
 

@@ -13,8 +13,9 @@ from binas.search.alternatives import best_architectures
 from binas.search.explain import explain
 from binas.search.frontier import frontier
 from binas.search.infeasible import explain_infeasible
+from binas.search.limits import Limit
 from binas.search.price import prices, step_for
-from binas.search.problem import Limit, evaluate
+from binas.search.problem import evaluate
 from binas.search.solve import solve
 from binas.space import Architecture
 from binas.testing import brute_force, make_problem, make_space

@@ -7,7 +7,8 @@ from problems import problems
 
 from binas.base.errors import ProblemError
 from binas.search.frontier import frontier
-from binas.search.problem import Limit, evaluate
+from binas.search.limits import Limit
+from binas.search.problem import evaluate
 from binas.search.solve import solve
 from binas.testing import brute_force_frontier, make_problem, make_space
 

@@ -197,12 +197,14 @@ class Bench:
     def limits(self, samples: Samples, texts: Sequence[str]) -> list[CostLimit]:
         """Limits for the regret."""
         from binas.estimators import CostLimit
-        from binas.search import parse_limit
+        from binas.search import parse_limits
+        from binas.search.limits import parts_of
 
-        parsed = [parse_limit(text, self.costs) for text in texts]
+        parts = [part for text in texts for part in parts_of(text)]
+        parsed = parse_limits(parts, self.space, self.costs)
         return [
             CostLimit(text, limit.sign * self._cost(limit.cost, samples), limit.sign * limit.value)
-            for text, limit in zip(texts, parsed, strict=True)
+            for text, limit in zip(parts, parsed, strict=True)
         ]
 
     def _cost(self, name: str, samples: Samples) -> NDArray[np.float64]:

@@ -129,11 +129,11 @@ def _usual_cost(opened: Folder) -> str:
     """The cost of a run's first limit; of other folders latency, or the first there is."""
     from binas.base.files import exists
     from binas.run.config import FILE, load_config
-    from binas.run.limits import resolve
+    from binas.search.limits import parse_limits
 
     if exists(opened.path / FILE):
         questions = load_config(opened.path / FILE).search.limits
-        return resolve(questions[0], opened.space, opened.costs.costs)[0].cost
+        return parse_limits(questions[0], opened.space, opened.costs.costs)[0].cost
     return "latency" if "latency" in opened.costs.costs else next(iter(opened.costs.costs))
 
 

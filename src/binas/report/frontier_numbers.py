@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from binas.base.errors import ProblemError
 from binas.search.alternatives import best_architectures
 from binas.search.frontier import frontier
+from binas.search.limits import Limit
 from binas.search.objective import BatchValues
-from binas.search.problem import Limit, SearchProblem
+from binas.search.problem import SearchProblem
 from binas.space.architecture import EMPTY_STAGE, Architecture
 from binas.tables.contributions import Contributions
 

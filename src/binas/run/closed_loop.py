@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from binas.base.errors import ProblemError
-from binas.search.problem import Evaluation, Limit, SearchProblem
+from binas.search.limits import Limit
+from binas.search.problem import Evaluation, SearchProblem
 from binas.search.result import SearchResult, Status
 from binas.space.architecture import Architecture
 

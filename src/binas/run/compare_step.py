@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from binas.base.errors import FileError
 from binas.base.files import dump_json, exists, read_json, write_text
 from binas.run.finetune_step import tune_all
-from binas.run.limits import file_name
 from binas.run.rivals import Comparison, compare_with_rivals
 from binas.run.search_step import open_problem, read_results
 from binas.run.step import file_digest, identity_of
 from binas.run.teller import Share, Teller
-from binas.search.problem import Limit, SearchProblem
+from binas.search.limits import Limit, question_name
+from binas.search.problem import SearchProblem
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -61,7 +61,7 @@ def read_rivals(run: Run) -> list[dict[str, Any]]:
 
 
 def _path(run: Run, question: str) -> Path:
-    return run.folder / RIVALS / f"{file_name(question)}.json"
+    return run.folder / RIVALS / f"{question_name(question)}.json"
 
 
 def _identity(run: Run, answer: dict[str, Any]) -> str:

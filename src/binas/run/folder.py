@@ -8,7 +8,8 @@ from pathlib import Path
 
 from binas.base.errors import FileError
 from binas.base.files import exists
-from binas.search.problem import Limit, SearchProblem
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem
 from binas.space.files import load_space
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions, load_contributions

@@ -15,11 +15,11 @@ from binas.run.costs_step import COSTS
 from binas.run.estimator_steps import CONTRIBUTIONS
 from binas.run.export_step import limits_text, on_device, run_command
 from binas.run.finetune_step import read_networks
-from binas.run.limits import resolve
 from binas.run.network_record import EXPORT, NetworkRecord, network_folder
 from binas.run.search_step import read_results
 from binas.run.step import FOLDER, read_record
 from binas.run.teller import Teller
+from binas.search.limits import parse_limits
 from binas.tables.contributions import load_contributions
 from binas.tables.costs import load_costs
 from binas.tables.verification import Interval
@@ -40,7 +40,7 @@ def run_report(run: Run, cost: str | None = None) -> ReportData:
     """All that the report of a run shows; ``cost`` is the one of the first limit where none is given."""
     contributions = load_contributions(run.folder / CONTRIBUTIONS, run.space)
     costs = load_costs(run.folder / COSTS, run.space)
-    cost = cost or resolve(run.config.search.limits[0], run.space, costs.costs)[0].cost
+    cost = cost or parse_limits(run.config.search.limits[0], run.space, costs.costs)[0].cost
     return replace(
         gather(contributions, costs, cost, run.folder, commands=[run_command(run)]),
         title=run.folder.name,

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from binas.contributions.sampling import correct_images
 from binas.contributions.strata import architectures_between
 from binas.data.dataset import ImageData
-from binas.search.problem import Limit, SearchProblem, evaluate
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem, evaluate
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.supernet.network import Supernet

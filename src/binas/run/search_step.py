@@ -14,12 +14,12 @@ from binas.run.closed_loop import MeasureCost, keep_limits
 from binas.run.costs_step import COSTS
 from binas.run.estimator_steps import CONTRIBUTIONS
 from binas.run.frontier_file import frontier_csv
-from binas.run.limits import file_name, resolve
 from binas.run.progress import measuring_progress
 from binas.run.teller import Share, Teller
 from binas.search.frontier import frontier
 from binas.search.infeasible import explain_infeasible
-from binas.search.problem import Limit, SearchProblem
+from binas.search.limits import Limit, parse_limits, question_name
+from binas.search.problem import SearchProblem
 from binas.search.result import SearchResult, Status
 from binas.search.solve import solve
 from binas.space.architecture import Architecture
@@ -36,7 +36,7 @@ KEYS = {"question", "architecture", "accuracy", "accuracy_stderr", "why", "limit
 def search_step(run: Run, teller: Teller) -> None:
     """Write ``results/LIMIT.json`` for each limit and ``frontier.csv`` for the cost of the first."""
     questions, problem = run.config.search.limits, open_problem(run)
-    resolved = {text: resolve(text, run.space, problem.costs) for text in questions}
+    resolved = {text: parse_limits(text, run.space, problem.costs) for text in questions}
     _write_frontier(run, problem, resolved[questions[0]][0].cost)
     for number, (text, limits) in enumerate(resolved.items()):
         path = result_file(run, text)
@@ -50,7 +50,7 @@ def search_step(run: Run, teller: Teller) -> None:
 
 def result_file(run: Run, question: str) -> Path:
     """Where the answer to one of ``search.limits`` is."""
-    return run.folder / RESULTS / f"{file_name(question)}.json"
+    return run.folder / RESULTS / f"{question_name(question)}.json"
 
 
 def open_problem(run: Run) -> SearchProblem:

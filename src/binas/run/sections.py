@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
+from binas.base.errors import ProblemError
 from binas.costs.session import Plan
 from binas.costs.settings import Settings as MeasuredWith
+from binas.search.limits import check_form
 from binas.search.solvers import SOLVERS
 from binas.training.config import Settings
 
 Question = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-_LIMIT = re.compile(r"[A-Za-z][\w.-]*\s*(<=|>=|=)\s*\S.*")
 
 
 class MeasuringConfig(Settings):
@@ -121,11 +121,11 @@ class SearchConfig(Settings):
     @field_validator("limits")
     @classmethod
     def _readable(cls, limits: tuple[str, ...]) -> tuple[str, ...]:
-        for part in (part for limit in limits for part in parts_of(limit)):
-            if _LIMIT.fullmatch(part) is None:
-                raise ValueError(
-                    f"{part!r} is no limit; write COST=QUANTITY, such as latency=45ms or latency=40%"
-                )
+        for limit in limits:
+            try:
+                check_form(limit)
+            except ProblemError as error:
+                raise ValueError(str(error).rstrip(".")) from error
         if len(set(limits)) < len(limits):
             raise ValueError("the same limit stands there twice")
         return limits
@@ -157,8 +157,3 @@ class ExportConfig(Settings):
         ("onnx", "safetensors"), min_length=1, description="kinds of files; torch is torch.export's"
     )
     int8: bool = Field(False, description="also an ONNX file quantised to 8 bits")
-
-
-def parts_of(question: str) -> list[str]:
-    """The single limits of a question: ``latency=40% and params=300k`` are two."""
-    return [part.strip() for part in re.split(r"\s+and\s+", question.strip())]

@@ -5,6 +5,7 @@ from binas.search.estimated import as_objective
 from binas.search.explain import Explanation, explain
 from binas.search.frontier import Frontier, FrontierPoint, frontier
 from binas.search.infeasible import Infeasibility, explain_infeasible
+from binas.search.limits import Limit, parse_limits
 from binas.search.objective import (
     BilinearObjective,
     CallableObjective,
@@ -12,7 +13,7 @@ from binas.search.objective import (
     QuadraticObjective,
     StagewiseObjective,
 )
-from binas.search.problem import Evaluation, Limit, SearchProblem, evaluate, parse_limit
+from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.restrict import restricted
 from binas.search.result import Answer, SearchResult, Status
 from binas.search.solve import solve
@@ -47,7 +48,7 @@ __all__ = [
     "explain_infeasible",
     "frontier",
     "make_solver",
-    "parse_limit",
+    "parse_limits",
     "restricted",
     "solve",
     "solver_class",

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from binas.base.errors import ProblemError
 from binas.search.fold import fold
 from binas.search.labels import decode
-from binas.search.problem import Evaluation, Limit, SearchProblem
+from binas.search.limits import Limit
+from binas.search.problem import Evaluation, SearchProblem
 from binas.search.restrict import levels, restricted, widened
 from binas.search.solve import solve
 from binas.search.terms import Row, build_terms, is_separable, limit_rows

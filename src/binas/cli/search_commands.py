@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from binas.search.explain import Alternative, Decision
     from binas.search.price import Price
     from binas.space import Architecture
+    from binas.tables.costs import Cost
 
 SECONDS_PER_NETWORK = 30.0  # of measuring, at most, when limits are kept on the device
 
@@ -125,12 +126,10 @@ def _on_device(
     from binas.cli.progress import progress_bar
     from binas.costs.measure import measurable, measure_architecture, measuring_again
     from binas.costs.session import Plan
-    from binas.run.closed_loop import keep_limits
+    from binas.search.on_device import keep_limits
 
-    def measure(cost: str, architecture: Architecture) -> Estimate:
-        how = replace(
-            measuring_again(problem.costs[cost], Plan(budget=SECONDS_PER_NETWORK)), progress=progress
-        )
+    def measure(cost: Cost, architecture: Architecture) -> Estimate:
+        how = replace(measuring_again(cost, Plan(budget=SECONDS_PER_NETWORK)), progress=progress)
         return measure_architecture(problem.space, architecture, how)
 
     with progress_bar() as progress:
@@ -178,17 +177,12 @@ def _search_json(
 def _no_answer(result: SearchResult, as_json: bool) -> None:
     """Say why there is no architecture, and leave with exit code 2."""
     from binas.base.errors import ProblemError
-    from binas.search import Status, explain_infeasible
+    from binas.search import Status, explain_infeasible, why_no_answer
 
     if result.status is not Status.INFEASIBLE:
         if as_json:
             print_json(result.to_json())
-        proves = "Give it more time, or use --solver auto, which proves it."
-        advice = "Give it more time with --time-limit." if result.solver == "auto" else proves
-        raise ProblemError(
-            f"the solver {result.solver!r} found no architecture that keeps {result.problem.describe_limits()} before it "
-            f"stopped; that does not mean there is none. {advice}"
-        )
+        raise ProblemError(why_no_answer(result))
     report = explain_infeasible(result.problem)
     if as_json:
         print_json({**result.to_json(), "infeasible": report.to_json()})
@@ -285,7 +279,6 @@ def frontier(
     from binas.base.errors import FileError
     from binas.base.files import write_text
     from binas.run.folder import load
-    from binas.run.frontier_file import frontier_csv
     from binas.search.frontier import frontier as trace
 
     if plot is not None and plot.suffix not in (".html", ".png"):
@@ -295,7 +288,7 @@ def frontier(
     if len(found) == 0:
         _no_frontier(found, as_json)
     if csv_file is not None:
-        write_text(csv_file, frontier_csv(found))
+        write_text(csv_file, found.to_csv())
     if plot is not None:
         from binas.report.frontier_plot import plot_frontier
 

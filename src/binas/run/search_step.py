@@ -10,21 +10,20 @@ from binas.base.errors import FileError, ProblemError
 from binas.base.files import dump_json, exists, read_json, write_text
 from binas.costs.measure import measurable, measure_architecture, measuring_again
 from binas.costs.statistics import Estimate
-from binas.run.closed_loop import MeasureCost, keep_limits
 from binas.run.costs_step import COSTS
 from binas.run.estimator_steps import CONTRIBUTIONS
-from binas.run.frontier_file import frontier_csv
 from binas.run.progress import measuring_progress
 from binas.run.teller import Share, Teller
 from binas.search.frontier import frontier
-from binas.search.infeasible import explain_infeasible
+from binas.search.infeasible import why_no_answer
 from binas.search.limits import Limit, parse_limits, question_name
+from binas.search.on_device import MeasureCost, keep_limits
 from binas.search.problem import SearchProblem
-from binas.search.result import SearchResult, Status
+from binas.search.result import SearchResult
 from binas.search.solve import solve
 from binas.space.architecture import Architecture
 from binas.tables.contributions import load_contributions
-from binas.tables.costs import load_costs
+from binas.tables.costs import Cost, load_costs
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -73,7 +72,7 @@ def read_results(run: Run) -> list[dict[str, Any]]:
 
 
 def _write_frontier(run: Run, problem: SearchProblem, cost: str) -> None:
-    write_text(run.folder / FRONTIER, frontier_csv(frontier(problem, cost)))
+    write_text(run.folder / FRONTIER, frontier(problem, cost).to_csv())
 
 
 def _answer(run: Run, text: str, problem: SearchProblem, teller: Teller) -> dict[str, Any]:
@@ -90,7 +89,7 @@ def _answer(run: Run, text: str, problem: SearchProblem, teller: Teller) -> dict
         why = done.sentence() if done.steps and not done.kept else ""
     else:
         result = search(problem)
-    why = why or _why_not(result)
+    why = why or why_no_answer(result)
     if why:
         teller.say(why)
     limits = [_limit_json(problem, limit) for limit in problem.limits]
@@ -109,23 +108,11 @@ def _device(run: Run, problem: SearchProblem, teller: Teller) -> MeasureCost:
     """A function that measures one cost of an architecture, built whole, as its table was measured."""
     plan = replace(run.config.measuring.plan, budget=run.config.search.seconds_per_network)
 
-    def measure(cost: str, architecture: Architecture) -> Estimate:
-        how = replace(measuring_again(problem.costs[cost], plan), progress=measuring_progress(teller))
+    def measure(cost: Cost, architecture: Architecture) -> Estimate:
+        how = replace(measuring_again(cost, plan), progress=measuring_progress(teller))
         return measure_architecture(problem.space, architecture, how)
 
     return measure
-
-
-def _why_not(result: SearchResult) -> str:
-    """Why there is no architecture; empty where there is one."""
-    if result.status.has_answer:
-        return ""
-    if result.status is Status.INFEASIBLE:
-        return explain_infeasible(result.problem).sentence()
-    return (
-        f"the solver {result.solver!r} found no architecture that keeps {result.problem.describe_limits()} before it "
-        "stopped; that does not mean there is none."
-    )
 
 
 def _limit_json(problem: SearchProblem, limit: Limit) -> dict[str, Any]:

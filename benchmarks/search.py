@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from binas.base.errors import BinasError
-from binas.run.example import paper_contributions, paper_costs
+from binas.testing.paper_example import paper_contributions, paper_costs
 from binas.search import Limit, SearchProblem, evaluate, frontier, make_solver, solve
 from binas.search.matrices import tight_form
 from binas.search.objective import BilinearObjective

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from binas.cli.main import app
-from binas.run.example import write_paper_example
+from binas.testing.paper_example import write_paper_example
 from binas.search.solvers import SOLVERS
 from binas.version import __version__
 

@@ -46,5 +46,5 @@ def test_compare_fine_tunes_rivals_and_settings_can_be_changed(called):
 
 def test_the_one_in_configs_is_the_same():
     root = Path(__file__).parents[2]
-    packaged = root / "src" / "binas" / "pipeline" / "demo.yaml"
+    packaged = root / "src" / "binas" / "run" / "demo.yaml"
     assert (root / "configs" / "demo.yaml").read_bytes() == packaged.read_bytes()

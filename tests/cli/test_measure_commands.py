@@ -175,7 +175,7 @@ class TestSearchOnDevice:
             run("search", folder, "-l", "latency=10s", "--verify-on-device")
 
     def test_tables_of_other_devices_cannot_be_kept_here(self, tmp_path):
-        from binas.run.example import write_paper_example
+        from binas.testing.paper_example import write_paper_example
 
         write_paper_example(tmp_path)
         with pytest.raises(ProblemError, match="none does"):

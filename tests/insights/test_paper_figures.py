@@ -3,7 +3,7 @@
 import pytest
 
 from binas.insights import find_insights
-from binas.run.example import paper_contributions, paper_costs
+from binas.testing.paper_example import paper_contributions, paper_costs
 from binas.space import load_space
 
 # As printed: left (depth and latency of a block), middle (per stage), right (per block).

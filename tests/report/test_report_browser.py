@@ -10,7 +10,7 @@ import pytest
 from made_up_report import contributions, costs, full_report
 
 from binas.report.page import Reference, ReportData, write_report
-from binas.run.example import paper_contributions, paper_costs
+from binas.testing.paper_example import paper_contributions, paper_costs
 from binas.search import Limit, SearchProblem, best_architectures, evaluate, solve
 from binas.search.price import prices
 from binas.space import load_space

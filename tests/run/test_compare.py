@@ -16,7 +16,7 @@ from binas.cli.main import app
 from binas.costs.published import published_networks
 from binas.costs.published.build import count
 from binas.run.compare import Builder, chosen_networks, compare_published, ours_beside
-from binas.run.example import write_paper_example
+from binas.testing.paper_example import write_paper_example
 from binas.run.folder import load
 from binas.search.frontier import frontier
 

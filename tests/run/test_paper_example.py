@@ -9,7 +9,7 @@ import pytest
 
 from binas.base.errors import FileError
 from binas.costs import analytic_costs
-from binas.run.example import write_paper_example
+from binas.testing.paper_example import write_paper_example
 from binas.run.folder import Folder, load
 from binas.search.solve import solve
 from binas.space import load_space

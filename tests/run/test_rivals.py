@@ -16,7 +16,8 @@ from binas.run.rivals import (
     random_rivals,
 )
 from binas.search import BilinearObjective, SearchProblem
-from binas.search.problem import Limit, evaluate
+from binas.search.limits import Limit
+from binas.search.problem import evaluate
 from binas.space import load_space
 from binas.supernet import Supernet
 from binas.tables import Column

@@ -10,8 +10,9 @@ from problems import problems
 
 from binas.search.dual import Padded, best_for, solve_dual
 from binas.search.lagrangian import TooManyError, solve_exact
+from binas.search.limits import Limit
 from binas.search.objective import BilinearObjective
-from binas.search.problem import Limit, SearchProblem
+from binas.search.problem import SearchProblem
 from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.terms import build_terms, limit_rows

@@ -3,7 +3,8 @@
 import pytest
 
 from binas.base.errors import ProblemError, SolverClaimError, SolverUnavailableError
-from binas.search.problem import Limit, evaluate
+from binas.search.limits import Limit
+from binas.search.problem import evaluate
 from binas.search.result import Answer, Status
 from binas.search.solve import solve
 from binas.search.solvers import make_solver, solver_class

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from binas.base.errors import ProblemError
 from binas.search.alternatives import best_architectures
 from binas.search.frontier import frontier
-from binas.search.problem import Limit, SearchProblem
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem
 from binas.space.architecture import EMPTY_STAGE, Architecture
 from binas.tables.contributions import Contributions
 

@@ -16,15 +16,17 @@ from typing import Any
 
 from binas.base.errors import ProblemError
 from binas.base.interval import Interval
-from binas.search.problem import Evaluation, Limit, SearchProblem
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem
 from binas.search.result import SearchResult, Status
 from binas.space.architecture import Architecture
+from binas.tables.costs import Cost
 
 MOST_STEPS = 30
 ROOM = 0.1  # share of the limit that may be left unused before it is widened again
 STEP_BACK = 1e-6  # a tightened limit excludes the network that broke it, whatever the rounding
 
-MeasureCost = Callable[[str, Architecture], Interval]  # in the unit of the cost
+MeasureCost = Callable[[Cost, Architecture], Interval]  # measured again as its table was, in its unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +95,16 @@ def keep_limits(
 ) -> OnDevice:
     """Search, measure the winner, tighten and search again until the upper limits on ``measured`` costs are kept.
 
-    ``measure`` is the device; at most ``most`` networks are built.
+    ``measure`` is the device: it measures a cost of an architecture in the way the table of that cost was measured. At
+    most ``most`` networks are built.
     """
     if most < 1:
         raise ProblemError(f"at least one network must be built, not {most}.")
     asked = _upper_limits(problem, list(measured))
     limits, steps = dict(asked), list[Step]()
     for number in range(1, most + 1):
-        result = search(_tightened(problem, limits))
-        new = (
-            [] if result.evaluation is None else _measured(problem, result.evaluation, asked, limits, measure)
-        )
+        result = search(_tighten(problem, limits))
+        new = _measure_winner(result, asked, limits, measure)
         steps += new
         broken = [step for step in new if not step.kept]
         if not broken or number == most:
@@ -112,12 +113,12 @@ def keep_limits(
     wider = {step.cost: _wider_limit(step, steps) for step in new if _has_room(step)}
     if wider and not broken and number < most:
         limits |= wider
-        other = search(_tightened(problem, limits))
-        if other.evaluation is not None and _better(other, result):
-            made = _measured(problem, other.evaluation, asked, limits, measure)
-            steps += made
-            result = other if all(step.kept for step in made) else result
-    return _finished(result, steps)
+        other = search(_tighten(problem, limits))
+        if _better(other, result):
+            new = _measure_winner(other, asked, limits, measure)
+            steps += new
+            result = other if all(step.kept for step in new) else result
+    return _with_history(result, steps)
 
 
 def _has_room(step: Step) -> bool:
@@ -134,43 +135,41 @@ def _wider_limit(step: Step, steps: list[Step]) -> float:
 
 def _better(one: SearchResult, other: SearchResult) -> bool:
     """Whether a result's predicted accuracy is higher."""
-    found, known = one.evaluation, other.evaluation
-    return found is not None and known is not None and found.accuracy > known.accuracy
+    return one.accuracy is not None and other.accuracy is not None and one.accuracy > other.accuracy
 
 
-def _measured(
-    problem: SearchProblem,
-    found: Evaluation,
-    asked: dict[str, float],
-    limits: dict[str, float],
-    measure: MeasureCost,
+def _measure_winner(
+    result: SearchResult, asked: dict[str, float], limits: dict[str, float], measure: MeasureCost
 ) -> list[Step]:
-    """The winner built and measured, once for each cost."""
-    steps = []
+    """The winner built and measured, once for each cost; nothing where there is none."""
+    winner, steps = result.evaluation, list[Step]()
+    if winner is None:
+        return steps
     for name in asked:
-        reading, unit = measure(name, found.architecture), problem.costs[name].unit.name
+        cost = result.problem.costs[name]
+        reading = measure(cost, winner.architecture)
         if reading.high > asked[name]:
-            reading = min(reading, measure(name, found.architecture), key=lambda item: item.high)
-        numbers = (asked[name], limits[name], found.costs[name], reading.value, reading.low, reading.high)
-        steps.append(Step(found.architecture, name, unit, *numbers))
+            reading = min(reading, measure(cost, winner.architecture), key=lambda item: item.high)
+        numbers = (asked[name], limits[name], winner.costs[name], reading.value, reading.low, reading.high)
+        steps.append(Step(winner.architecture, name, cost.unit.name, *numbers))
     return steps
 
 
 def _upper_limits(problem: SearchProblem, names: list[str]) -> dict[str, float]:
     """The tightest upper limit on each measured cost."""
-    found: dict[str, float] = {}
+    upper: dict[str, float] = {}
     for limit in problem.limits:
         if limit.cost in names and not limit.lower:
-            found[limit.cost] = min(limit.value, found.get(limit.cost, limit.value))
-    if not found:
+            upper[limit.cost] = min(limit.value, upper.get(limit.cost, limit.value))
+    if not upper:
         raise ProblemError(
             "there is no limit to keep on the device: give an upper limit on a cost whose table says how it was "
             f"measured here ({', '.join(names) or 'none does'}), e.g. --limit latency=45ms."
         )
-    return found
+    return upper
 
 
-def _tightened(problem: SearchProblem, limits: dict[str, float]) -> SearchProblem:
+def _tighten(problem: SearchProblem, limits: dict[str, float]) -> SearchProblem:
     others = [limit for limit in problem.limits if limit.lower or limit.cost not in limits]
     return problem.with_limits([*others, *(Limit(name, value) for name, value in limits.items())])
 
@@ -180,7 +179,7 @@ def _next_limit(step: Step) -> float:
     return step.predicted * min(step.asked / step.high, 1.0 - STEP_BACK)
 
 
-def _finished(result: SearchResult, steps: list[Step]) -> OnDevice:
+def _with_history(result: SearchResult, steps: list[Step]) -> OnDevice:
     """The result with its history; an architecture that breaks a limit is no answer."""
     history = {"on_device": [step.to_json() for step in steps]}
     broken = any(step.architecture == result.architecture and not step.kept for step in steps)

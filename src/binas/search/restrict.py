@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from binas.search.limits import Limit
 from binas.search.objective import (
     BilinearObjective,
     CallableObjective,
@@ -21,7 +22,7 @@ from binas.search.objective import (
     QuadraticObjective,
     StagewiseObjective,
 )
-from binas.search.problem import Limit, SearchProblem
+from binas.search.problem import SearchProblem
 from binas.space.space import SearchSpace, Stage
 from binas.tables.costs import Cost
 from binas.tables.entries import Column

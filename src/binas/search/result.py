@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from binas.search.problem import Evaluation, Limit, SearchProblem
+from binas.search.limits import Limit
+from binas.search.problem import Evaluation, SearchProblem
 from binas.space.architecture import Architecture
 from binas.tables.conditions import conditions
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from binas.base.errors import ProblemError
-from binas.run.example import paper_contributions, paper_costs
+from binas.testing.paper_example import paper_contributions, paper_costs
+from binas.search.limits import Limit
 from binas.search.objective import CallableObjective, QuadraticObjective
-from binas.search.problem import Limit, SearchProblem, evaluate
+from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.solvers._base import Options

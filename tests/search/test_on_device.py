@@ -6,9 +6,9 @@ import pytest
 
 from binas.base.errors import ProblemError
 from binas.base.interval import Interval
-from binas.run.closed_loop import keep_limits
-from binas.run.example import paper_contributions, paper_costs
+from binas.testing.paper_example import paper_contributions, paper_costs
 from binas.search import SearchProblem, Status, evaluate, solve
+from binas.search.on_device import keep_limits
 from binas.space import load_space
 
 SPACE = load_space("imagenet-mbconv")
@@ -27,7 +27,7 @@ class Device:
 
     def __call__(self, cost, architecture):
         self.built += 1
-        value = self.factor * self.problem.cost(cost, architecture) + self.offset
+        value = self.factor * self.problem.cost(cost.name, architecture) + self.offset
         return Interval(value, value * (1 - self.uncertainty), value * (1 + self.uncertainty))
 
 

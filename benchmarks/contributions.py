@@ -57,10 +57,10 @@ from binas.data.images import IndexedImages
 from binas.data.splitting import stratified_sample
 from binas.estimators import BilinearEstimator, noise_ceiling
 from binas.estimators.metrics import kendall
+from binas.estimators.objective import column_total
 from binas.run.config import load_config
 from binas.run.run import Run
 from binas.run.start import create_run, train
-from binas.search.objective import column_total
 from binas.supernet import Supernet
 from binas.tables import Contributions, Samples, load_samples
 from binas.training.checkpoint import weights_digest

@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 
 from binas.base.errors import BinasError
+from binas.estimators.objective import BilinearObjective
 from binas.run.example import paper_contributions, paper_costs
 from binas.search import Limit, SearchProblem, evaluate, frontier, make_solver, solve
 from binas.search.matrices import tight_form
-from binas.search.objective import BilinearObjective
 from binas.search.terms import build_terms, cost_row
 from binas.space import Architecture, Encoding, crossover, load_space, mutate, sample
 from binas.testing import make_problem, make_space

@@ -11,7 +11,7 @@ from binas.contributions import architectures_to_measure, cost_strata, measure_s
 from binas.contributions.sampling import correct_images, image_halves, sample_of
 from binas.contributions.strata import STRATA, cost_range
 from binas.costs import analytic_costs
-from binas.search.objective import column_total
+from binas.estimators.objective import column_total
 from binas.space import enumerate_all, load_space
 from binas.supernet import Supernet
 from binas.tables import Column

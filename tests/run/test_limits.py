@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binas.base.errors import ConfigError, ProblemError, UnitError
+from binas.estimators.objective import BilinearObjective
 from binas.run.config import load_config
 from binas.run.limits import check_questions, file_name, resolve
 from binas.search import Limit, SearchProblem, solve
-from binas.search.objective import BilinearObjective
 from binas.space import enumerate_all
 from tiny_run import SPACE, made_table
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from binas.base.errors import ArchitectureError, ProblemError
+from binas.estimators.objective import BilinearObjective
 from binas.run.example import paper_contributions, paper_costs, write_paper_example
 from binas.search.alternatives import best_architectures
 from binas.search.explain import explain
 from binas.search.frontier import frontier
 from binas.search.infeasible import explain_infeasible
-from binas.search.objective import BilinearObjective
 from binas.search.price import prices, step_for
 from binas.search.problem import Limit, SearchProblem, evaluate
 from binas.search.result import Status, costs_json

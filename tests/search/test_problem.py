@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from problems import problems
 
 from binas.base.errors import ArchitectureError, ProblemError, TableError, UnitError
-from binas.search.objective import BatchValues, BilinearObjective, CallableObjective, QuadraticObjective
+from binas.estimators.objective import BilinearObjective, CallableObjective, QuadraticObjective
+from binas.search.objective import BatchValues
 from binas.search.problem import Limit, SearchProblem, evaluate, parse_limit
 from binas.space import Architecture, sample_many
 from binas.tables.entries import Column, Provenance

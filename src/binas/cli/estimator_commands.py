@@ -208,8 +208,8 @@ class Bench:
     def _cost(self, name: str, samples: Samples) -> NDArray[np.float64]:
         import numpy as np
 
+        from binas.estimators.objective import BilinearObjective
         from binas.search import SearchProblem
-        from binas.search.objective import BilinearObjective
 
         cost = self.costs[name]
         problem = SearchProblem(self.space, BilinearObjective.negative_cost(cost), {name: cost})

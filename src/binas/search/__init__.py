@@ -1,17 +1,16 @@
 """Search: problem, solvers, verified results, frontier, explanations."""
 
-from binas.search.alternatives import Alternatives, best_architectures
-from binas.search.estimated import as_objective
-from binas.search.explain import Explanation, explain
-from binas.search.frontier import Frontier, FrontierPoint, frontier
-from binas.search.infeasible import Infeasibility, explain_infeasible
-from binas.search.objective import (
+from binas.estimators.objective import (
     BilinearObjective,
     CallableObjective,
     Objective,
     QuadraticObjective,
     StagewiseObjective,
 )
+from binas.search.alternatives import Alternatives, best_architectures
+from binas.search.explain import Explanation, explain
+from binas.search.frontier import Frontier, FrontierPoint, frontier
+from binas.search.infeasible import Infeasibility, explain_infeasible
 from binas.search.problem import Evaluation, Limit, SearchProblem, evaluate, parse_limit
 from binas.search.restrict import restricted
 from binas.search.result import Answer, SearchResult, Status
@@ -40,7 +39,6 @@ __all__ = [
     "Solver",
     "StagewiseObjective",
     "Status",
-    "as_objective",
     "best_architectures",
     "evaluate",
     "explain",

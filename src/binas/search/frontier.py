@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
+from binas.estimators.links import get_link
 from binas.search.fold import fold
 from binas.search.labels import decode
 from binas.search.problem import Evaluation, Limit, SearchProblem
@@ -126,19 +127,29 @@ def frontier(
         )
     start = time.perf_counter()
     _check_question(problem, cost)
+    scaled, link = problem.on_link_scale(), get_link(problem.objective.link)
     if problem.costs[cost].combine == "max":
-        points, error = _of_maximum(problem, cost), 0.0
+        points, error = _of_maximum(scaled, cost), 0.0
     else:
-        points, error = _of_sum(problem, cost, max_labels, tolerance)
+        points, error = _of_sum(scaled, cost, max_labels, tolerance / link.steepest)
+    accuracies = link.inverse(points.accuracies)
+    short = link.inverse(points.accuracies + error) - accuracies  # the error in points, at every limit
     seconds = time.perf_counter() - start
     return Frontier(
-        problem, cost, points.costs, points.accuracies, error, seconds, points.depths, points.configs
+        problem,
+        cost,
+        points.costs,
+        accuracies,
+        float(short.max(initial=0.0)) if error else 0.0,
+        seconds,
+        points.depths,
+        points.configs,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """Points by rising cost and accuracy; depths (n, S) and config indices (n, S, D) of their architectures."""
+    """Points by rising cost and accuracy, on the scale of the link; depths (n, S) and configs (n, S, D) as indices."""
 
     costs: Array
     accuracies: Array

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
+from binas.estimators.objective import BilinearObjective
 from binas.search.matrices import tight_form
-from binas.search.objective import BilinearObjective
 from binas.search.problem import Limit, SearchProblem, evaluate
 from binas.search.restrict import levels
 from binas.search.result import SearchResult, Status

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from binas.search.objective import BilinearObjective, StagewiseObjective
+from binas.estimators.objective import BilinearObjective, StagewiseObjective
 from binas.search.problem import Limit, SearchProblem
 from binas.space.space import Config, SearchSpace, Stage
 from binas.tables.costs import Cost

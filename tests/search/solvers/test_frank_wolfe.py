@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binas.base.errors import ProblemError
+from binas.estimators.objective import CallableObjective, QuadraticObjective, StagewiseObjective
 from binas.run.example import paper_contributions, paper_costs
-from binas.search.objective import CallableObjective, QuadraticObjective, StagewiseObjective
 from binas.search.problem import Limit, SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve

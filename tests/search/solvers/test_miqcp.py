@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from binas.base.errors import ProblemError, SolverClaimError
+from binas.estimators.objective import CallableObjective, QuadraticObjective
 from binas.run.example import paper_contributions, paper_costs
-from binas.search.objective import CallableObjective, QuadraticObjective
 from binas.search.problem import Limit, SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from binas.base.errors import ProblemError
-from binas.search.objective import CallableObjective, QuadraticObjective
+from binas.estimators.objective import CallableObjective, QuadraticObjective
 from binas.search.problem import Limit, SearchProblem
 from binas.search.result import Status
 from binas.search.solve import solve

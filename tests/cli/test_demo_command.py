@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
+from binas.run.limits import check_questions
 from typer.testing import CliRunner
 
 from binas.cli import demo_commands
 from binas.cli.main import app
 from binas.run.config import load_config
-from binas.run.limits import check_questions
 from binas.space import load_space
 
 

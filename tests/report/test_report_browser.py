@@ -10,11 +10,11 @@ import pytest
 from made_up_report import contributions, costs, full_report
 
 from binas.report.page import Reference, ReportData, write_report
-from binas.testing.paper_example import paper_contributions, paper_costs
 from binas.search import Limit, SearchProblem, best_architectures, evaluate, solve
 from binas.search.price import prices
 from binas.space import load_space
 from binas.tables import Column, Contributions, Cost, CostTable, parse_unit
+from binas.testing.paper_example import paper_contributions, paper_costs
 
 FLAGS = [
     "--headless",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from binas.run.compare import Builder, chosen_networks, compare_published, ours_beside
 from typer.testing import CliRunner
 
 from binas.base.errors import BinasError, ProblemError
@@ -15,10 +16,9 @@ from binas.cli import compare_commands
 from binas.cli.main import app
 from binas.costs.published import published_networks
 from binas.costs.published.build import count
-from binas.run.compare import Builder, chosen_networks, compare_published, ours_beside
-from binas.testing.paper_example import write_paper_example
 from binas.run.folder import load
 from binas.search.frontier import frontier
+from binas.testing.paper_example import write_paper_example
 
 FEW = ["MobileNetV2", "BINAS-A"]
 

@@ -4,6 +4,8 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from binas.run.step import Record, Step, outcome, read_record, write_record
+from binas.run.steps import SEARCH, STEPS
 
 from binas.base.errors import ConfigError, FileError
 from binas.base.identity import identity_of
@@ -14,8 +16,6 @@ from binas.run.engine import State, advance, judge
 from binas.run.log import log_event, read_log
 from binas.run.start import create_run
 from binas.run.status import Standing, standing, total_left
-from binas.run.step import Record, Step, outcome, read_record, write_record
-from binas.run.steps import SEARCH, STEPS
 from tiny_run import one_thread, write_config
 
 

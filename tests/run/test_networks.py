@@ -5,12 +5,6 @@ import shutil
 
 import pytest
 import torch
-from small_networks import MBCONV
-from small_run import small_run
-
-from binas.base.errors import BinasError, CheckpointError, ConfigError, FileError
-from binas.costs.analytic import architecture_work
-from binas.export import LatencyFact, load_model
 from binas.run.network_record import network_folder, network_name, tuned_names
 from binas.run.networks import (
     Tuning,
@@ -21,6 +15,12 @@ from binas.run.networks import (
     run_to_tune,
     tune,
 )
+from small_networks import MBCONV
+from small_run import small_run
+
+from binas.base.errors import BinasError, CheckpointError, ConfigError, FileError
+from binas.costs.analytic import architecture_work
+from binas.export import LatencyFact, load_model
 from binas.run.run import Run, open_run
 from binas.training import Reporter, evaluate_architecture
 

@@ -9,10 +9,10 @@ import pytest
 
 from binas.base.errors import FileError
 from binas.costs import analytic_costs
-from binas.testing.paper_example import write_paper_example
 from binas.run.folder import Folder, load
 from binas.search.solve import solve
 from binas.space import load_space
+from binas.testing.paper_example import write_paper_example
 
 # As printed in the figure on insights: left (depth and latency), middle (per stage), right (per block).
 THIRD_BLOCK = [0.327805, 0.253799, 0.319214, 0.691796, 0.987206]

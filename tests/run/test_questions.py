@@ -1,10 +1,10 @@
 """Limits of a configuration, checked before there is a table."""
 
 import pytest
+from binas.run.limits import check_questions
 
 from binas.base.errors import ConfigError, ProblemError
 from binas.run.config import load_config
-from binas.run.limits import check_questions
 from tiny_run import SPACE
 
 

@@ -3,10 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from small_data import bar_data
-from small_networks import MBCONV
-
-from binas.costs import analytic_costs
 from binas.run.rivals import (
     NEAR,
     compare_with_rivals,
@@ -15,6 +11,10 @@ from binas.run.rivals import (
     hand_scaled_rivals,
     random_rivals,
 )
+from small_data import bar_data
+from small_networks import MBCONV
+
+from binas.costs import analytic_costs
 from binas.search import BilinearObjective, SearchProblem
 from binas.search.limits import Limit
 from binas.search.problem import evaluate

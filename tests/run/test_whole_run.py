@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from binas.run.steps import STEPS as ALL
 from small_data import bars
 
 import binas.base.files
@@ -21,7 +22,6 @@ from binas.run.config import load_config
 from binas.run.log import read_log
 from binas.run.run import open_run
 from binas.run.start import create_run
-from binas.run.steps import STEPS as ALL
 from tiny_run import NETWORKS, STEPS, call, final, made_table, one_thread, run_json, write_config
 
 

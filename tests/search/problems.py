@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from binas.estimators.objective import BilinearObjective, StagewiseObjective
 from binas.search.limits import Limit
-from binas.search.objective import BilinearObjective, StagewiseObjective
 from binas.search.problem import SearchProblem
 from binas.testing.cases import make_cost, random_column, small_space
 

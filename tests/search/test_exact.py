@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import problems
 
+from binas.estimators.objective import BilinearObjective
 from binas.search.dual import Padded, best_for, solve_dual
 from binas.search.lagrangian import TooManyError, solve_exact
 from binas.search.limits import Limit
-from binas.search.objective import BilinearObjective
 from binas.search.problem import SearchProblem
 from binas.search.result import Status
 from binas.search.solve import solve

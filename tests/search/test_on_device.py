@@ -6,10 +6,10 @@ import pytest
 
 from binas.base.errors import ProblemError
 from binas.base.interval import Interval
-from binas.testing.paper_example import paper_contributions, paper_costs
 from binas.search import SearchProblem, Status, evaluate, solve
 from binas.search.on_device import keep_limits
 from binas.space import load_space
+from binas.testing.paper_example import paper_contributions, paper_costs
 
 SPACE = load_space("imagenet-mbconv")
 CONTRIBUTIONS, COSTS = paper_contributions(SPACE), paper_costs(SPACE)

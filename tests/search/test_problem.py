@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from problems import problems
 
 from binas.base.errors import ArchitectureError, ProblemError
+from binas.estimators.objective import BilinearObjective, CallableObjective, QuadraticObjective
 from binas.search.limits import Limit
-from binas.search.objective import BilinearObjective, CallableObjective, QuadraticObjective, objective_values
+from binas.search.objective import objective_values
 from binas.search.problem import SearchProblem, evaluate
 from binas.space import Architecture, sample_many
 from binas.tables.entries import Column

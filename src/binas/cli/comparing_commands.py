@@ -10,7 +10,7 @@ import typer
 from binas.base.errors import EstimatorError, FileError
 from binas.cli.options import Dir, Json, Limits, Quiet, examples, show_progress
 from binas.cli.output import print_json, say, table
-from binas.cli.views import show_judgements
+from binas.cli.views import describe_ceiling, show_judgements
 from binas.costs.backends import DEFAULT_BACKEND
 
 if TYPE_CHECKING:
@@ -138,13 +138,14 @@ def predictors(
     predictions = {item.name: item.predictor.predict(fresh.architectures) for item in learned}
     limits = cost_limits(tables, fresh, limit or [])
     result = report(predictions, fresh, macs_of(tables, fresh), limits, resamples, seed)
+    data = result.to_json()
     if as_json:
         times = {item.name: item.seconds for item in learned}
-        print_json({"link": link, "learned_from": counts, "seconds": times, **result.to_json()})
+        print_json({"link": link, "learned_from": counts, "seconds": times, **data})
         return
-    rows = [*result.judgements, *([result.macs] if result.macs else [])]
+    rows = [*data["estimators"], *([data["macs_only"]] if data["macs_only"] else [])]
     show_judgements(rows, f"{len(fresh)} held-out samples, link {link}")
-    say(result.baselines())
+    say(describe_ceiling(data["noise_ceiling"]))
     say(f"Saved in {folder / PREDICTORS}: {', '.join(dict.fromkeys(item.file for item in learned))}.")
 
 

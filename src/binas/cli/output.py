@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+
 def print_json(data: Any) -> None:
     """One JSON document on standard output."""
     sys.stdout.write(json.dumps(data, ensure_ascii=False, allow_nan=False) + "\n")

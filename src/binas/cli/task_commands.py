@@ -16,7 +16,17 @@ import typer
 
 from binas.base.errors import BinasError, ConfigError, FileError
 from binas.cli import views
-from binas.cli.options import Dir, Json, Limits, Quiet, Redo, RunFolder, examples, show_progress, with_settings
+from binas.cli.options import (
+    Dir,
+    Json,
+    Limits,
+    Quiet,
+    Redo,
+    RunFolder,
+    examples,
+    show_progress,
+    with_settings,
+)
 from binas.cli.output import print_json, say
 from binas.tasks import all_tasks
 from binas.tasks._base import Task

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import FileError
-from binas.base.interval import Interval
 from binas.base.progress import duration
 from binas.cli.output import print_json, say, table
 from binas.tasks._base import Task
 
 if TYPE_CHECKING:
     from binas.estimators.choosing import Choice
-    from binas.estimators.judging import Judgement
     from binas.export import Exported
     from binas.report.data import ReportData
     from binas.run.run import Run
@@ -170,30 +167,52 @@ def _samples_json(samples: Samples) -> dict[str, Any]:
     return {"count": len(samples), **summary, "provenance": samples.provenance.to_data()}
 
 
-def show_judgements(judgements: list[Judgement], title: str) -> None:
-    """A row per set of predictions."""
-    limits = [f"regret {label}" for label in judgements[0].regret] if judgements else []
-    columns = ("predictions", "Kendall tau-b", "Spearman", "Pearson", "MSE", "R2", *limits)
-    table(columns, [_judgement_row(item) for item in judgements], title=title)
+def show_judgements(rows: Sequence[Mapping[str, Any]], title: str) -> None:
+    """A row per set of predictions, as judgements are written in JSON."""
+    limits = list(rows[0]["regret"]) if rows else []
+    columns = ("predictions", "Kendall tau-b", "Spearman", "Pearson", "MSE", "R2", *(f"regret {x}" for x in limits))
+    cells = [
+        (
+            str(row["name"]),
+            _interval(row["kendall"]),
+            *(_number(row[key]) for key in ("spearman", "pearson", "mse", "r2")),
+            *(_interval(row["regret"][limit]) for limit in limits),
+        )
+        for row in rows
+    ]
+    table(columns, cells, title=title)
 
 
-def _judgement_row(item: Judgement) -> tuple[str, ...]:
-    plain = [_number(value) for value in (item.spearman, item.pearson, item.mse, item.r2)]
-    return item.name, _interval(item.kendall), *plain, *(_interval(value) for value in item.regret.values())
+def _number(interval: Mapping[str, float | None] | None) -> str:
+    value = None if interval is None else interval["value"]
+    return "-" if value is None else f"{value:.3f}"
 
 
-def _number(value: Interval | None) -> str:
-    return "-" if value is None or math.isnan(value.value) else f"{value.value:.3f}"
+def _interval(interval: Mapping[str, float | None]) -> str:
+    value, low, high = (interval[key] for key in ("value", "low", "high"))
+    bounds = "" if low is None or high is None else f" ({low:.3f} to {high:.3f})"
+    return "-" if value is None else f"{value:.3f}{bounds}"
 
 
-def _interval(value: Interval) -> str:
-    return "-" if math.isnan(value.value) else f"{value:.3f}"
+def describe_ceiling(ceiling: Mapping[str, Any] | None) -> str:
+    """How well a perfect predictor would rank."""
+    if ceiling is None:
+        return "Noise ceiling: not known; the samples carry neither errors nor halves."
+    split = f"from two halves of the images, whose tau is {ceiling['half'] or 0:.3f}"
+    how = split if ceiling["how"] == "split-half" else "simulated from the samples' errors"
+    return f"Noise ceiling: a perfect predictor would reach Kendall {ceiling['kendall']:.3f} ({how})."
 
 
 def _show_choice(choice: Choice) -> None:
-    show_judgements(list(choice.judgements), f"{choice.samples} samples")
-    say(choice.baselines())
-    say(f"{choice.chosen}: {choice.why}")
+    """Every estimator that was judged, what they must be compared with, and which one was chosen."""
+    data = choice.model_dump(mode="json")
+    rows = [*data["estimators"], *data["ablation"], *([data["macs_only"]] if data["macs_only"] else [])]
+    if rows:
+        show_judgements(rows, f"{choice.samples} samples")
+        say(describe_ceiling(data["noise_ceiling"]))
+    for name, why in choice.left_out.items():
+        say(f"{name} left out: {why}")
+    say(choice.why)
 
 
 def _show_answers(run: Run) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 from binas.base.errors import FileError, SpaceError
 from binas.base.files import exists
 from binas.costs.analytic import counted_costs
-from binas.estimators import Choice, Estimator, make_estimator
+from binas.estimators._base import Estimator
+from binas.estimators.choosing import Choice
+from binas.estimators.registry import make_estimator
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
 from binas.space.files import builtin_names, load_space

@@ -16,7 +16,16 @@ from binas.run.records import read_record, settings_of
 from binas.space.architecture import Architecture
 from binas.space.files import load_space
 from binas.space.space import SearchSpace
-from binas.tasks.artefacts import ANSWERS, DATA, PAGE, SPACE, Answer, NetworkRecord, network_name, read_networks
+from binas.tasks.artefacts import (
+    ANSWERS,
+    DATA,
+    PAGE,
+    SPACE,
+    Answer,
+    NetworkRecord,
+    network_name,
+    read_networks,
+)
 from binas.tasks.search import SearchSettings
 from binas.training.config import FinetuneSettings, TrainSettings
 

@@ -1,12 +1,11 @@
 """Search: problem, solvers, verified results, frontier, explanations."""
 
 from binas.search.alternatives import Alternatives, best_architectures
-from binas.search.estimated import as_objective
 from binas.search.explain import Explanation, explain
 from binas.search.frontier import Frontier, FrontierPoint, frontier
 from binas.search.infeasible import Infeasibility, explain_infeasible, why_no_answer
 from binas.search.limits import Limit, parse_limits
-from binas.search.objective import (
+from binas.estimators.objective import (
     BilinearObjective,
     CallableObjective,
     Objective,
@@ -43,7 +42,6 @@ __all__ = [
     "Solver",
     "StagewiseObjective",
     "Status",
-    "as_objective",
     "best_architectures",
     "evaluate",
     "explain",

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError, TableError
+from binas.estimators.links import get_link
 from binas.search.fold import fold
 from binas.search.labels import decode
 from binas.search.limits import Limit
-from binas.search.objective import BatchValues
+from binas.search.objective import objective_values
 from binas.search.problem import Evaluation, SearchProblem
 from binas.search.restrict import levels, restricted, widened
 from binas.search.solve import solve
@@ -157,13 +158,23 @@ def frontier(
         )
     start = time.perf_counter()
     _check_question(problem, cost)
+    scaled, link = problem.on_link_scale(), get_link(problem.objective.link)
     if problem.costs[cost].combine == "max":
-        points, error = _of_maximum(problem, cost), 0.0
+        points, error = _of_maximum(scaled, cost), 0.0
     else:
-        points, error = _of_sum(problem, cost, max_labels, tolerance)
+        points, error = _of_sum(scaled, cost, max_labels, tolerance / link.steepest)
+    accuracies = link.inverse(points.accuracies)
+    short = link.inverse(points.accuracies + error) - accuracies  # the error in points, at every limit
     seconds = time.perf_counter() - start
     return Frontier(
-        problem, cost, points.costs, points.accuracies, error, seconds, points.depths, points.configs
+        problem,
+        cost,
+        points.costs,
+        accuracies,
+        float(short.max(initial=0.0)) if error else 0.0,
+        seconds,
+        points.depths,
+        points.configs,
     )
 
 
@@ -187,13 +198,13 @@ def _from_rows(rows: list[list[str]], problem: SearchProblem) -> Frontier:
 
 def _points_of_rows(rows: list[list[str]], problem: SearchProblem, cost: str) -> _Points:
     """The points of a file, refused where the tables say something else."""
-    space, batch = problem.space, BatchValues(problem.space)
+    space = problem.space
     depths, configs = space.to_indices(space.parse(row[2]) for row in rows)
     numbers = np.array([[_number(row[0]), _number(row[1])] for row in rows]).reshape(-1, 2).T
     by_tables = np.stack(
         [
-            batch.cost(problem.costs[cost], depths, configs),
-            batch.objective(problem.objective, depths, configs),
+            problem.costs[cost].total(space.layout.positions(depths, configs)),
+            get_link(problem.objective.link).inverse(objective_values(problem.objective, space, depths, configs)),
         ]
     )
     wrong = ~np.isclose(numbers, by_tables, rtol=READ_TOLERANCE, atol=READ_TOLERANCE).all(axis=0)
@@ -216,7 +227,7 @@ def _number(text: str) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """Points by rising cost and accuracy; depths (n, S) and config indices (n, S, D) of their architectures."""
+    """Points by rising cost and accuracy, on the scale of the link; depths (n, S) and configs (n, S, D) as indices."""
 
     costs: Array
     accuracies: Array

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
+from binas.estimators.objective import BilinearObjective
 from binas.search.frontier import Frontier
 from binas.search.limits import Limit
 from binas.search.matrices import tight_form
-from binas.search.objective import BilinearObjective
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.restrict import levels
 from binas.search.result import SearchResult, Status

@@ -23,7 +23,6 @@ from binas.base.errors import ProblemError, UnitError
 from binas.space.space import SearchSpace
 from binas.tables.conditions import check_conditions, parse_conditions
 from binas.tables.costs import Cost
-from binas.tables.reach import reach
 from binas.tables.units import parse_quantity
 
 _START = r"[A-Za-z][A-Za-z0-9_.-]*\s*(?:<=|>=|=)"
@@ -131,5 +130,5 @@ def _on_the_way(percent: float, written: _Written, space: SearchSpace, cost: Cos
     if not 0 <= percent <= 100:
         side = "below 0 %, the least" if percent < 0 else "above 100 %, the most"
         raise ProblemError(f"the limit {written.text!r} is {side} any network of the space costs.")
-    least, most = reach(space, cost)
+    least, most = cost.range(space)
     return least + percent / 100 * (most - least)

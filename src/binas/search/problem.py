@@ -8,14 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from binas.base.errors import ProblemError
+from binas.estimators._base import Estimator
+from binas.estimators.bilinear import BilinearEstimator
+from binas.estimators.objective import Linked, Objective
 from binas.search.limits import Limit, parse_limits
-from binas.search.objective import (
-    LARGEST,
-    BilinearObjective,
-    Objective,
-    architecture_cost,
-    check_objective,
-)
+from binas.search.objective import LARGEST, architecture_cost, check_objective
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
@@ -73,21 +70,31 @@ class SearchProblem:
     @classmethod
     def build(
         cls,
-        contributions: Contributions | Objective,
+        accuracy: Contributions | Estimator | Objective,
         costs: CostTable | Mapping[str, Cost],
         limits: str | Limit | Iterable[str | Limit] = (),
         space: SearchSpace | None = None,
     ) -> SearchProblem:
-        """From tables and limits such as ``latency=45ms`` or ``latency=25% and params>=3M`` (:mod:`binas.search.limits`)."""
-        objective: Objective
-        if isinstance(contributions, Contributions):
-            space, objective = contributions.space, BilinearObjective.from_contributions(contributions)
-        else:
-            objective = contributions
+        """From what predicts accuracy, cost tables, and limits such as ``latency=45ms`` or ``latency=25% and params>=3M``.
+
+        Contributions add up on the scale that their provenance names as ``link``. Only a plain objective needs ``space``.
+        Limits are written as in :mod:`binas.search.limits`.
+        """
         named = costs.costs if isinstance(costs, CostTable) else costs
+        if isinstance(accuracy, Contributions):
+            accuracy = BilinearEstimator(accuracy)
+        if isinstance(accuracy, Linked):
+            objective = accuracy
+        else:
+            space, objective = accuracy.space, accuracy.objective()
         if space is None:
             raise ProblemError("an objective without contributions needs the space it belongs to.")
         return cls(space, objective, named, parse_limits(limits, space, named))
+
+    def on_link_scale(self) -> SearchProblem:
+        """The same problem with its objective taken for the accuracy: what solvers and the verifier work on."""
+        objective = self.objective.on_link_scale()
+        return self if objective is self.objective else replace(self, objective=objective)
 
     def with_limits(self, limits: Iterable[Limit]) -> SearchProblem:
         """The same problem under other limits."""
@@ -149,8 +156,6 @@ def evaluate(problem: SearchProblem, architecture: Architecture) -> Evaluation:
     broken = tuple(
         x for x in problem.limits if not x.holds(costs[x.cost], VERIFIED_TOLERANCE * problem.tolerance(x))
     )
-    objective = problem.objective
-    accuracy = objective.value(problem.space, architecture)
-    return Evaluation(
-        architecture, accuracy, objective.standard_error(problem.space, architecture), costs, broken
-    )
+    accuracy = problem.objective.accuracy(problem.space, architecture)
+    error = problem.objective.standard_error(problem.space, architecture)
+    return Evaluation(architecture, accuracy, error, costs, broken)

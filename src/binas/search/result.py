@@ -44,8 +44,8 @@ class Answer:
 class SearchResult:
     """A verified result.
 
-    ``accuracy`` and ``bound`` are in the objective's unit (percent); ``gap`` = bound - accuracy, zero
-    when proven optimal, None when nothing is proven.
+    ``accuracy`` and ``bound`` are in percent; ``gap`` = bound - accuracy, zero when proven optimal, None when nothing is
+    proven. (What the verifier returns is on the scale of the objective's link; ``solve`` brings it to percent.)
     """
 
     problem: SearchProblem

@@ -28,7 +28,7 @@ from binas.base.errors import FileError
 from binas.base.files import dump_json, exists, write_text
 from binas.base.interval import Interval
 from binas.base.typed import read_typed
-from binas.estimators.choosing import Choice
+from binas.estimators.choosing import Choice, load_choice
 from binas.search.limits import Limit, question_name
 from binas.search.problem import SearchProblem
 from binas.search.result import SearchResult
@@ -313,7 +313,7 @@ CONTRIBUTIONS: Artefact[Contributions] = Artefact(
     "contributions.json", "estimate", load_contributions, Contributions.save
 )
 SAMPLES: Artefact[Samples] = Artefact("samples.json", "sample", load_samples, Samples.save)
-CHOICE: Artefact[Choice] = Artefact("estimator.json", "check", lambda path, _: Choice.load(path), Choice.save)
+CHOICE: Artefact[Choice] = Artefact("estimator.json", "check", load_choice, Choice.save)
 ANSWERS = PerQuestion("results", "search", Answer)
 COMPARISONS = PerQuestion("rivals", "compare", Comparison)
 FRONTIER = "frontier.csv"

@@ -67,8 +67,10 @@ def _work(run: Run, progress: Progress) -> None:
     from binas.training.reporting import keep_figures
 
     choice = check(run.tables, run.settings(CheckSettings))
-    best = choice.judgement
-    keep_figures(run.folder, "check", {"kendall": best.kendall.value, "spearman": best.spearman.value})
+    best = choice.judgement()
+    if best is not None:
+        figures = {"kendall": best.kendall.value, "spearman": best.spearman.value}
+        keep_figures(run.folder, "check", {name: value for name, value in figures.items() if value is not None})
     CHOICE.write(run, choice)
     progress.say(choice.why)
 

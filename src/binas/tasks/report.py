@@ -133,6 +133,10 @@ def _times(run: Run) -> Iterator[StepTime]:
         yield StepTime(record.step, record.seconds)
 
 
+def _work(run: Run, progress: Progress) -> None:
+    _ask(run, run.folder / PAGE, progress)
+
+
 def _ask(run: Run, out: Path, progress: Progress) -> Path:
     from binas.report.page import write_report
 
@@ -148,7 +152,7 @@ REPORT = Task(
         Step(
             "report",
             "write the page",
-            lambda run, progress: None if _ask(run, run.folder / PAGE, progress) else None,
+            _work,
             (PAGE,),
             ("search.limits", "report"),
             after=(

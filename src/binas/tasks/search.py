@@ -10,7 +10,7 @@ from binas.base.errors import BinasError, ConfigError, ProblemError
 from binas.base.files import read_text, write_text
 from binas.base.progress import Progress
 from binas.base.settings import Settings
-from binas.estimators.choosing import estimator_names, learns_from_samples
+from binas.estimators.registry import candidates, find_candidate
 from binas.search.frontier import Frontier, frontier
 from binas.search.limits import check_form, parse_limits, parts_of, question_name
 from binas.search.problem import SearchProblem
@@ -73,8 +73,8 @@ class SearchSettings(Settings):
     @field_validator("estimator")
     @classmethod
     def _known_estimator(cls, name: str) -> str:
-        if name not in (AUTO, *estimator_names()):
-            raise ValueError(f"must be {AUTO} or one of {', '.join(estimator_names())}")
+        if name not in (AUTO, *candidates()):
+            raise ValueError(f"must be {AUTO} or one of {', '.join(candidates())}")
         return name
 
 
@@ -150,9 +150,7 @@ def _is_measured(problem: SearchProblem) -> bool:
 
 def read_frontier(run: Run) -> Frontier:
     """The frontier as the search wrote it."""
-    problem = open_problem(run)
-    cost = parse_limits(run.questions[0], run.space, problem.costs)[0].cost
-    return Frontier.from_csv(read_text(run.folder / FRONTIER), problem, cost)
+    return Frontier.from_csv(read_text(run.folder / FRONTIER), open_problem(run))
 
 
 def estimator_name(run: Run) -> str:
@@ -170,7 +168,7 @@ def _estimator(run: Run) -> dict[str, Any]:
         return {"estimator": None}
     name = estimator_name(run)
     samples = run.folder / SAMPLES.file
-    learned = learns_from_samples(name) and exists(samples)
+    learned = find_candidate(name).learns and exists(samples)
     return {"estimator": name, **({"samples": file_digest(samples)[:16]} if learned else {})}
 
 

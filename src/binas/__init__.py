@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from binas.base.packages import explain
 from binas.version import __version__
 
 if TYPE_CHECKING:
@@ -83,7 +84,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'binas' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
+    try:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+    except ModuleNotFoundError as error:
+        raise explain(error, f"binas.{name}") or error from error
     globals()[name] = value
     return value
 

@@ -289,7 +289,7 @@ def _finish(
     costs.save(out)
     _journal(out).unlink(missing_ok=True)
     if plot is not None:
-        from binas.report.verification_plot import plot_verification
+        from binas.report.plots import plot_verification
 
         plot_verification(done.cost, plot)
     if as_json:

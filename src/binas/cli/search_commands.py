@@ -297,7 +297,7 @@ def frontier(
     if csv_file is not None:
         write_text(csv_file, frontier_csv(found))
     if plot is not None:
-        from binas.report.frontier_plot import plot_frontier
+        from binas.report.plots import plot_frontier
 
         plot_frontier(found, plot)
     if as_json:

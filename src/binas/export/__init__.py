@@ -1,20 +1,5 @@
 """Finished networks as files: weights, ONNX, torch.export, int8, model card. Needs torch."""
 
-from binas.export.exporting import FORMATS, Exported, export_network
-from binas.export.facts import AccuracyFact, LatencyFact, ModelFacts
-from binas.export.int8 import Int8Facts, Quantisation
-from binas.export.model_file import ModelFile, load_model, read_model_file
+from binas.base.packages import lazy_names
 
-__all__ = [
-    "FORMATS",
-    "AccuracyFact",
-    "Exported",
-    "Int8Facts",
-    "LatencyFact",
-    "ModelFacts",
-    "ModelFile",
-    "Quantisation",
-    "export_network",
-    "load_model",
-    "read_model_file",
-]
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from binas.data.augment import AugmentConfig
+from binas.data.config import AugmentConfig
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Recipe = Literal["small", "imagenet"]

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from binas.base.packages import explain
+
 
 def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], list[str]]:
     """``__getattr__`` and ``__all__`` of the package in ``file``, by the imports under its ``if TYPE_CHECKING``."""
@@ -25,7 +27,10 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], list[str]
     def load(name: str) -> Any:
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(home[name]), name)
+        try:
+            value = getattr(importlib.import_module(home[name]), name)
+        except ModuleNotFoundError as error:
+            raise explain(error, f"{package}.{name}") or error from error
         setattr(sys.modules[package], name, value)
         return value
 

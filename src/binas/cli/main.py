@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from binas.base.errors import BinasError
+from binas.base.packages import explain
 from binas.cli import (
     comparing_commands,
     costs_commands,
@@ -64,6 +65,12 @@ def main() -> None:
         app()
     except BinasError as error:
         sys.stderr.write(f"error: {error}\n")
+        sys.exit(2)
+    except ModuleNotFoundError as error:  # a package of an extra; anything else is a bug, and shown as one
+        missing = explain(error, "this command")
+        if missing is None:
+            raise
+        sys.stderr.write(f"error: {missing}\n")
         sys.exit(2)
     except BrokenPipeError:  # the reader of our output went away, as in `binas ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

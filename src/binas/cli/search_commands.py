@@ -222,7 +222,7 @@ def frontier(
     if csv_file is not None:
         write_text(csv_file, curve.to_csv())
     if plot is not None:
-        from binas.report.frontier_plot import plot_frontier
+        from binas.report.plots import plot_frontier
 
         plot_frontier(curve, plot)
     if as_json:

@@ -6,7 +6,7 @@ import os
 import platform
 from pathlib import Path
 
-from binas.costs.backends import BACKENDS
+from binas.costs.backends import backend_class
 from binas.costs.settings import Settings
 
 CPU_INFO = Path("/proc/cpuinfo")
@@ -38,4 +38,4 @@ def device_name(settings: Settings) -> str:
 
 def runtime_name(settings: Settings) -> str:
     """The backend with its version."""
-    return f"{settings.backend} {BACKENDS[settings.backend].version()}"
+    return f"{settings.backend} {backend_class(settings.backend).version()}"

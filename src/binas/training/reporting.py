@@ -75,10 +75,13 @@ class RunReporter(Reporter):
             self.board.add_scalar(f"{self.phase}/step/{name}", value, done)
 
     def record(self, epoch: int, step: int, metrics: Mapping[str, float]) -> None:
-        """Keep and show the figures of an epoch."""
+        """Keep and show the figures of an epoch; they replace those written before a kill between them and a checkpoint."""
         line = {"phase": self.phase, "epoch": epoch, "step": step, **metrics}
-        old = read_text(self.folder / LINES)
-        write_text(self.folder / LINES, old + json.dumps(line, allow_nan=False) + "\n")
+        others = [
+            old for old in read_metrics(self.folder) if (old["phase"], old["step"]) != (self.phase, step)
+        ]
+        kept = [json.dumps(old) for old in others]
+        write_text(self.folder / LINES, "\n".join([*kept, json.dumps(line, allow_nan=False), ""]))
         for name, value in metrics.items():
             self.board.add_scalar(f"{self.phase}/{name}", value, step)
         self.board.flush()

@@ -8,8 +8,10 @@ from small_networks import make, stage
 
 import binas
 from binas.cli.progress import Terminal, duration
+from binas.run.config import load_config
 from binas.run.engine import advance
 from binas.run.run import open_run
+from binas.run.start import create_run
 from binas.run.status import standings
 from binas.run.steps import STEPS as ALL
 from binas.run.teller import Teller
@@ -216,7 +218,7 @@ def test_status_says_why_what_is_left_and_how_long(config, tmp_path, monkeypatch
     assert call("train", "--config", config, "--out", folder, "--quiet")[0] == 0
     (folder / "supernet" / "weights.json").unlink()
     with pytest.raises(Stopped):
-        advance(open_run(folder), ALL, Stops())
+        advance(create_run(folder, load_config(folder / "config.yaml"), redo=True), ALL, Stops())
     found = {item.state.step.name: item for item in standings(open_run(folder), ALL)}
     assert found["heaviest"].left == 0
     assert found["supernet"].state.word == "started"

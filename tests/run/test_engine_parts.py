@@ -1,16 +1,19 @@
 """Lock, log, records and the time left, each on its own."""
 
+import errno
 import json
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from binas.base.errors import ConfigError, FileError
 from binas.run.config import load_config
-from binas.run.engine import State, advance, judge
+from binas.run.engine import State, advance, clear_expensive, judge, refuse_expensive
 from binas.run.lock import locked
 from binas.run.log import log_event, read_log
 from binas.run.start import create_run
@@ -163,6 +166,108 @@ class TestEngine:
         create_run(run.folder, load_config(run.folder / "config.yaml", ["check.count=7"]))
         with one_thread(), pytest.raises(ConfigError, match="another process has changed"):
             advance(run, STEPS)
+
+
+class TestExpensive:
+    """Finished training is done again only where that is allowed: its files may be on a disk that is not mounted."""
+
+    @pytest.fixture
+    def work(self, tmp_path):
+        return Trainings(create_run(tmp_path / "run", load_config(write_config(tmp_path / "config"))))
+
+    @pytest.mark.parametrize("name", ["first", "second"])
+    @pytest.mark.parametrize("whole_folder", [False, True])
+    def test_files_that_are_gone_ask_for_redo(self, work, name, whole_folder):
+        work.train()
+        if whole_folder:
+            shutil.rmtree(work.run.folder / name)
+        else:
+            (work.run.folder / name / "weights.json").unlink()
+        before = tree(work.run.folder)
+        for refused in (lambda: refuse_expensive(work.run, work.steps), work.train):
+            with pytest.raises(FileError, match=rf"{name}/weights.* is missing.*mounted.*--redo"):
+                refused()
+        assert tree(work.run.folder) == before
+        assert work.done == ["first", "second"]
+
+    def test_redo_trains_what_is_gone_and_keeps_what_comes_out_the_same(self, work):
+        work.train()
+        (work.run.folder / "first" / "weights.json").unlink()
+        clear_expensive(work.run, work.steps, Teller())
+        refuse_expensive(work.run, work.steps[:1])
+        assert work.train() == ["first"]
+        (kept,) = (work.run.folder / "old").iterdir()
+        assert tree(kept) == {
+            "first/weights-1": "1",
+            "steps/first.json": (kept / "steps/first.json").read_text(),
+        }
+        assert work.train() == []
+
+    def test_redo_trains_what_follows_when_it_comes_out_otherwise(self, work):
+        work.train()
+        (work.run.folder / "first" / "weights.json").unlink()
+        work.weights = "2"
+        clear_expensive(work.run, work.steps, Teller())
+        assert work.train() == ["first", "second"]
+
+    def test_redo_sets_aside_all_that_a_change_makes_stale(self, work):
+        work.train()
+        work.version = 2
+        with pytest.raises(ConfigError, match="version was 1, now 2"):
+            refuse_expensive(work.run, work.steps)
+        clear_expensive(work.run, work.steps, Teller())
+        assert not (work.run.folder / "first").exists()
+        assert not (work.run.folder / "second").exists()
+        assert work.train() == ["first", "second"]
+
+    @pytest.mark.parametrize("number", [errno.ESTALE, errno.EIO])
+    def test_one_failing_stat_changes_nothing(self, work, monkeypatch, number):
+        work.train()
+        before, stat = tree(work.run.folder), Path.stat
+
+        def fails(path, **options):
+            if path.name == "weights-1":
+                raise OSError(number, "the server is away", str(path))
+            return stat(path, **options)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "stat", fails)
+            for refused in (lambda: refuse_expensive(work.run, work.steps), work.train):
+                with pytest.raises(FileError, match="weights-1: the server is away"):
+                    refused()
+        assert tree(work.run.folder) == before
+        assert work.train() == []
+
+
+class Trainings:
+    """Two expensive steps, the second from the files of the first, and how often they were done."""
+
+    def __init__(self, run):
+        self.run, self.weights, self.version, self.done = run, "1", 1, []
+
+    @property
+    def steps(self):
+        return self.step("first"), self.step("second", ("first",))
+
+    def step(self, name, after=()):
+        files = (f"{name}/weights.json", f"{name}/weights-*")
+
+        def work(run, teller):
+            self.done.append(name)
+            (run.folder / name).mkdir(exist_ok=True)
+            (run.folder / name / "weights.json").write_text("{}")
+            (run.folder / name / "weights-1").write_text(self.weights)
+
+        return Step(name, "", work, files, after=after, expensive=True, version=self.version)
+
+    def train(self):
+        return advance(self.run, self.steps)
+
+
+def tree(folder):
+    """Every file and what is in it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in files}
 
 
 class TestTimeLeft:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
-from binas.base.errors import ConfigError
+from binas.base.errors import ConfigError, FileError
 from binas.base.files import exists
 from binas.base.identity import changes, identity_of
 from binas.base.lock import locked
@@ -84,8 +84,11 @@ def refuse_expensive(run: Run, steps: Sequence[Step]) -> None:
     """Raise an error if work that took long would have to be done again."""
     for step in steps:
         record = read_record(run.folder, step.name) if step.expensive else None
-        if record is None or not any(exists(run.folder / top) for top in _tops(step)):
+        if record is None:
             continue
+        _refuse_lost(run.folder, step, record)
+        if not any(exists(run.folder / top) for top in _tops(step)):
+            continue  # started, and nothing to lose yet
         changed = _changes(record.inputs, inputs_of(run, step))
         if changed:
             took = f", which took {record.seconds:.0f} s," if record.seconds else ""
@@ -96,11 +99,39 @@ def refuse_expensive(run: Run, steps: Sequence[Step]) -> None:
             )
 
 
+def _refuse_lost(folder: Path, step: Step, record: Record) -> None:
+    """Raise an error if files of finished expensive work are gone: they may be on a disk that is not mounted."""
+    lost = missing(folder, record) if step.expensive else []
+    if lost:
+        raise FileError(
+            f"{folder / lost[0]} is missing; the step '{step.name}' wrote it in {record.seconds:.0f} s. Bring it back (is "
+            "the disk mounted, was the folder copied whole?), or allow the step to be done again with --redo. Nothing was "
+            "changed."
+        )
+
+
 def clear_expensive(run: Run, steps: Sequence[Step], progress: Progress) -> None:
-    """Set aside the work of expensive steps that is stale, so that several processes find the folder alike."""
-    for state in plan(run, steps):
-        if state.step.expensive and state.word == "stale":
-            _set_aside(run.folder, state.step, progress)
+    """Set aside the work of expensive steps that is stale, so that several processes find the folder alike.
+
+    What follows a step that is done again only because its files are gone stays: they may come out the same.
+    """
+    otherwise: set[str] = set()  # steps whose files will not come out as they were
+    for step in steps:
+        state = judge(run, step)
+        if _new_inputs(state) or otherwise.intersection(step.after):
+            otherwise.add(step.name)
+        lost = state.record is not None and missing(run.folder, state.record)
+        if step.expensive and (lost or step.name in otherwise):
+            _set_aside(run.folder, step, progress)
+
+
+def _new_inputs(state: State) -> bool:
+    """Whether a step was done with other inputs than it has now; files that are gone are not known to be others."""
+    if state.record is None or state.inputs is None:
+        return False
+    was, now = state.record.inputs, state.inputs
+    gone = {key for key, value in now.items() if value is None and key.startswith("files of ")}
+    return any(was.get(key) != now.get(key) for key in {*was, *now} - gone)
 
 
 def advance(run: Run, steps: Sequence[Step], progress: Progress | None = None) -> list[str]:
@@ -111,6 +142,8 @@ def advance(run: Run, steps: Sequence[Step], progress: Progress | None = None) -
         for step in steps:
             state = judge(run, step)
             if state.word != "done":
+                if state.record is not None:
+                    _refuse_lost(run.folder, step, state.record)
                 _check_before(run, step)
                 _do(run, state, progress)
                 done.append(step.name)
@@ -204,8 +237,9 @@ def redo(run: Run, steps: Sequence[Step], progress: Progress) -> None:
 
 
 def _set_aside(folder: Path, step: Step, progress: Progress, more: Sequence[str] = ()) -> None:
-    """Move what an earlier turn of a step left to ``old/``, where nothing is lost."""
-    names = [name for name in (*_tops(step), *more) if exists(folder / name)]
+    """Move what an earlier turn of a step left to ``old/``, where nothing is lost; its record goes with expensive work."""
+    record = [f"{RECORDS}/{step.name}.json"] if step.expensive else []
+    names = [name for name in (*_tops(step), *more, *record) if exists(folder / name)]
     if not names:
         return
     place = keep_old(folder, step.name, names)

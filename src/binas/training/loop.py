@@ -195,7 +195,8 @@ class _Training:
         job, phase = self.job, self.job.phase
         done = self.batch + 1
         last = done % phase.accumulate == 0 or done == self.batches  # nothing is left over for another epoch
-        self._set_rate()
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._rate(self.batch)
         with job.accelerator.autocast():
             loss = job.loss_of(self.model, step)
         value = float(loss.detach())
@@ -218,23 +219,20 @@ class _Training:
         if last and time.monotonic() - self.saved >= job.config.checkpoint_seconds:
             self._save()
 
-    def _set_rate(self) -> None:
-        """The learning rate of the optimizer step this batch belongs to."""
+    def _rate(self, batch: int) -> float:
+        """The learning rate of the optimizer step that a batch of this epoch belongs to."""
         phase = self.job.phase
         per_epoch = -(-self.batches // phase.accumulate)
-        step = self.epoch * per_epoch + self.batch // phase.accumulate
-        rate = learning_rate(phase, step, phase.epochs * per_epoch, per_epoch)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        step = self.epoch * per_epoch + batch // phase.accumulate
+        return learning_rate(phase, step, phase.epochs * per_epoch, per_epoch)
 
     def _finish_epoch(self) -> None:
-        job, loss = self.job, self.loss / self.batches
+        job, loss, rate = self.job, self.loss / self.batches, self._rate(self.batches - 1)
         self.epoch, self.batch, self.loss = self.epoch + 1, 0, 0.0
         network = self._result().eval()
         if job.accelerator.is_main_process:
             metrics = job.measure(network)
             self._keep_if_best(network, metrics)
-            rate = self.optimizer.param_groups[0]["lr"]
             job.reporter.record(
                 self.epoch, self._position(), {"loss": loss, "learning_rate": rate, **metrics}
             )
@@ -307,7 +305,8 @@ def read_place(found: Checkpoint, folder: Path, epochs: int, batches: int) -> Pl
             f"{folder / PROGRESS}.json does not say where training stood ({error.errors()[0]['msg']}). It was changed; "
             "delete it and the tensor file beside it to train this phase anew."
         ) from error
-    if place.epoch > epochs or place.batch >= batches:
+    # A checkpoint behind an epoch's last batch was taken before that epoch was validated and counted.
+    if place.epoch > epochs or place.batch > (batches if place.epoch < epochs else 0):
         raise CheckpointError(
             f"{folder / PROGRESS}.json stands at epoch {place.epoch}, batch {place.batch}, which this training of "
             f"{epochs} epochs of {batches} batches does not reach. It was changed; delete it to train this phase anew."

@@ -37,7 +37,16 @@ from binas.contributions import Journal, TableEvaluator, factorial
 from binas.estimators import choose_estimator, make_estimator
 from binas.search import Limit, SearchProblem, frontier, solve
 from binas.space import Architecture, SearchSpace, load_space, sample_many
-from binas.tables import Contributions, Cost, Sample, Samples, load_contributions, load_costs, load_samples
+from binas.tables import (
+    Column,
+    Contributions,
+    Cost,
+    Sample,
+    Samples,
+    load_contributions,
+    load_costs,
+    load_samples,
+)
 from binas.tables.units import parse_unit
 from binas.testing.tables import MacroRecord, read_nas_bench_macro
 

@@ -107,7 +107,9 @@ def predictors(
     test: Annotated[
         int | None, typer.Option(min=2, help="Samples held out to judge by; default: a fifth.")
     ] = None,
-    link: Annotated[Literal["identity", "log", "logit"], typer.Option(help="Scale to learn on.")] = "identity",
+    link: Annotated[
+        Literal["identity", "log", "logit"], typer.Option(help="Scale to learn on.")
+    ] = "identity",
     solver: Annotated[
         Literal["svd", "ridge"] | None,
         typer.Option(help="svd (the paper's) or ridge; default: svd for bilinear and quadratic."),

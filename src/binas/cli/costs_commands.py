@@ -214,7 +214,9 @@ def verify(
     cost: Annotated[str | None, typer.Option(help="Which cost. [the one that was measured]")] = None,
     samples: Annotated[int, typer.Option(min=1, max=10_000, help="Random networks, built whole.")] = 30,
     seconds: Annotated[float, typer.Option(min=0.0, help="Time for measuring, at most.")] = 300.0,
-    tolerance: Annotated[float, typer.Option(min=1e-4, max=1.0, help="Relative uncertainty to reach.")] = 0.01,
+    tolerance: Annotated[
+        float, typer.Option(min=1e-4, max=1.0, help="Relative uncertainty to reach.")
+    ] = 0.01,
     rounds: Annotated[int, typer.Option(min=1, max=100_000, help="Samples of each entry, at least.")] = 60,
     seed: Annotated[int, typer.Option(min=0, help="Of the drawn networks and the order of measuring.")] = 1,
     plot: Annotated[
@@ -436,7 +438,10 @@ def doctor(as_json: Json = False) -> None:
     say(", ".join(f"{name} {version or 'missing'}" for name, version in diagnosis.versions.items()))
     load = "" if diagnosis.load is None else f", load {diagnosis.load:.1f}"
     say(f"{diagnosis.cpu}, {diagnosis.cpus} CPUs for this process{load}")
-    rows = [(item.backend, item.device, item.version or "-", item.reason or "ready") for item in diagnosis.backends]
+    rows = [
+        (item.backend, item.device, item.version or "-", item.reason or "ready")
+        for item in diagnosis.backends
+    ]
     table(("backend", "device", "version", "state"), rows)
     say(f"energy: {diagnosis.energy or 'readable'}")
     say(f"noise: {diagnosis.verdict()}")

@@ -1,7 +1,7 @@
 """Options made of settings: a task declares what can be set, its command offers it.
 
-An option changes the run's setting as ``--set TASK.NAME=VALUE`` would. Settings that have parts of their own (``train.heaviest``)
-have no option; ``--set`` reaches them.
+An option changes the run's setting as ``--set TASK.NAME=VALUE`` would. Settings that have parts of their own
+(``train.heaviest``) have no option; ``--set`` reaches them.
 """
 
 from __future__ import annotations
@@ -68,11 +68,14 @@ def with_settings(task: Task) -> Callable[[Callable[..., None]], Callable[..., N
                 for name, value in named.items()
                 if value is not None
             ]
-            command(**given, changes=[*changes, *(given.pop("set_") or ())])
+            typed = given.pop("set_") or ()
+            command(**given, changes=[*changes, *typed])
 
         parameters = [parameter for name, parameter in own.items() if name != "changes"]
         parameters += [_parameter(name, field) for name, field in fields.items()]
-        parameters.append(inspect.Parameter("set_", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Set))
+        parameters.append(
+            inspect.Parameter("set_", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Set)
+        )
         plain = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in parameters]
         called.__signature__ = inspect.Signature(plain)  # type: ignore[attr-defined]
         called.__annotations__ = {item.name: item.annotation for item in plain}
@@ -94,14 +97,16 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     """The option of one setting; its default is 'as the run has it'."""
     flag = f"--{name.replace('_', '-')}"
     shown = "" if field.is_required() else f" [{_shown(field.default)}]"
-    description = (field.description or "").capitalize()
+    text = field.description or ""
+    description = text[:1].upper() + text[1:]
+    many = get_origin(field.annotation) is tuple
+    kind: Any = list[str] | None if many else str | None
     if field.annotation is bool:
-        option, kind = typer.Option(f"{flag}/--no-{flag[2:]}", help=f"{description}{shown}", show_default=False), bool | None
+        option = typer.Option(f"{flag}/--no-{flag[2:]}", help=f"{description}{shown}", show_default=False)
+        kind = bool | None
     else:
-        many = get_origin(field.annotation) is tuple
         help_text = f"{description}{' Repeatable.' if many else ''}{shown}"
         option = typer.Option(flag, help=help_text, metavar=_metavar(field), show_default=False)
-        kind = list[str] | None if many else str | None
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option]
     )
@@ -115,10 +120,11 @@ def _shown(value: Any) -> str:
 
 def _metavar(field: FieldInfo) -> str:
     """What may be written, for the help."""
-    choices = [choice for kind in _leaves(field.annotation) if get_origin(kind) is Literal for choice in get_args(kind)]
+    leaves = [leaf for leaf in _leaves(field.annotation) if leaf is not type(None)]
+    choices = [choice for leaf in leaves if get_origin(leaf) is Literal for choice in get_args(leaf)]
     if choices:
         return "|".join(map(str, choices))
-    names = [kind.__name__.upper() for kind in _leaves(field.annotation) if isinstance(kind, type) and kind is not type(None)]
+    names = [leaf.__name__.upper() for leaf in leaves if isinstance(leaf, type)]
     return {"STR": "TEXT", "INT": "INTEGER"}.get(names[0], names[0]) if names else "VALUE"
 
 

@@ -20,7 +20,10 @@ Out = Annotated[Path, typer.Option("--out", help="Folder of the run; a run that 
 def register(app: typer.Typer) -> None:
     """Add the commands to the main application."""
     app.command(
-        "demo", epilog=examples("binas demo", "binas demo --out runs/mine --tune-rivals", "binas demo --quiet --json")
+        "demo",
+        epilog=examples(
+            "binas demo", "binas demo --out runs/mine --tune-rivals", "binas demo --quiet --json"
+        ),
     )(demo)
     app.command(
         "run",
@@ -68,13 +71,16 @@ def run(
     config: Annotated[
         Path | None,
         typer.Argument(
-            help="YAML file; default: the run's own, or all defaults on the embedded images.", metavar="CONFIG"
+            help="YAML file; default: the run's own, or all defaults on the embedded images.",
+            metavar="CONFIG",
         ),
     ] = None,
     changes: Set = None,
     redo: Annotated[
         bool,
-        typer.Option("--redo", help="Allow training that a change makes stale to be done again; RUN/old/ keeps it."),
+        typer.Option(
+            "--redo", help="Allow training that a change makes stale to be done again; RUN/old/ keeps it."
+        ),
     ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -122,7 +128,9 @@ def init(
         Path | None,
         typer.Option("--data", help="Folder with one subfolder of images per class. [the demo's images]"),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="File to write; an existing one is kept.")] = Path("config.yaml"),
+    out: Annotated[Path, typer.Option("--out", help="File to write; an existing one is kept.")] = Path(
+        "config.yaml"
+    ),
 ) -> None:
     """Write a configuration to start from, with every setting explained, for a folder of images."""
     from binas.run.starter import write_starter
@@ -134,7 +142,9 @@ def init(
 
 def evaluate(
     run: RunFolder,
-    arch: Annotated[list[str], typer.Option("--arch", help="Architecture, or 'heaviest' or 'lightest'. Repeatable.")],
+    arch: Annotated[
+        list[str], typer.Option("--arch", help="Architecture, or 'heaviest' or 'lightest'. Repeatable.")
+    ],
     recalibrate: Annotated[
         bool, typer.Option("--recalibrate", help="Re-estimate BatchNorm on training images first.")
     ] = False,

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 SHOWN_RULES = 12
 CostName = Annotated[
     str | None,
-    typer.Option(help="The cost; default: that of a run's first limit, else latency, else the first there is."),
+    typer.Option(
+        help="The cost; default: that of a run's first limit, else latency, else the first there is."
+    ),
 ]
 
 
@@ -51,9 +53,12 @@ def register(app: typer.Typer) -> None:
 def search(
     folder: Dir,
     limit: Limits = None,
-    top: Annotated[int | None, typer.Option(min=1, help="Also list the K best distinct architectures (exact).")] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Also list the K best distinct architectures (exact).")
+    ] = None,
     within: Annotated[
-        float | None, typer.Option(min=0.0, help="Also list all architectures within so many points of the best.")
+        float | None,
+        typer.Option(min=0.0, help="Also list all architectures within so many points of the best."),
     ] = None,
     on_device: Annotated[
         bool,
@@ -134,11 +139,22 @@ def _search_json(
 
     units = {name: cost.unit.name for name, cost in result.problem.costs.items()}
     price = [
-        {"cost": x.limit.cost, "lower": x.limit.lower, "more": x.more, "unit": units[x.limit.cost], "gain": x.gain}
+        {
+            "cost": x.limit.cost,
+            "lower": x.limit.lower,
+            "more": x.more,
+            "unit": units[x.limit.cost],
+            "gain": x.gain,
+        }
         for x in bought
     ]
     alternatives = [evaluation_json(result.problem, item) for item in near]
-    return {**result.to_json(), "alternatives": alternatives, "alternatives_complete": complete, "price": price}
+    return {
+        **result.to_json(),
+        "alternatives": alternatives,
+        "alternatives_complete": complete,
+        "price": price,
+    }
 
 
 def _show_result(result: SearchResult) -> None:
@@ -159,7 +175,9 @@ def _show_result(result: SearchResult) -> None:
     for name, value in best.costs.items():
         limits = [problem.describe_limit(x).split(" ", 1)[1] for x in problem.limits if x.cost == name]
         measured = describe(problem.costs[name].provenance) or "-"
-        rows.append((name, format_quantity(value, problem.costs[name].unit), " and ".join(limits) or "-", measured))
+        rows.append(
+            (name, format_quantity(value, problem.costs[name].unit), " and ".join(limits) or "-", measured)
+        )
     table(("cost", "value", "limit", "measured on"), rows)
 
 
@@ -190,7 +208,11 @@ def _show_near(result: SearchResult, near: list[Evaluation], complete: bool) -> 
     best, costs = result.accuracy or 0.0, result.problem.costs
     names = list(dict.fromkeys(limit.cost for limit in result.problem.limits)) or list(costs)[:1]
     rows = [
-        (str(item.architecture), f"{item.accuracy - best:+.4f}", *(f"{item.costs[name]:.5g}" for name in names))
+        (
+            str(item.architecture),
+            f"{item.accuracy - best:+.4f}",
+            *(f"{item.costs[name]:.5g}" for name in names),
+        )
         for item in near
     ]
     table(("also good", "points", *(f"{name} ({costs[name].unit.name})" for name in names)), rows)
@@ -205,7 +227,9 @@ def frontier(
     tolerance: Annotated[
         float, typer.Option(min=0.0, help="Points of accuracy that may be given up for speed; certified.")
     ] = 0.0,
-    csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write the points to a CSV file.")] = None,
+    csv_file: Annotated[
+        Path | None, typer.Option("--csv", help="Also write the points to a CSV file.")
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Also draw them to FILE.html or FILE.png.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -257,7 +281,8 @@ def _show_frontier(curve: Frontier) -> None:
     marks = np.unique([curve.index_at(x) or 0 for x in np.linspace(curve.costs[0], curve.costs[-1], 12)])
     points = [curve[int(i)] for i in marks]
     rows = [
-        (f"{point.cost:.5g} {curve.unit.name}", f"{point.accuracy:.4f}", str(point.architecture)) for point in points
+        (f"{point.cost:.5g} {curve.unit.name}", f"{point.accuracy:.4f}", str(point.architecture))
+        for point in points
     ]
     table((curve.cost, "accuracy", "architecture"), rows)
 
@@ -265,7 +290,8 @@ def _show_frontier(curve: Frontier) -> None:
 def explain(
     folder: Dir,
     architecture: Annotated[
-        str, typer.Argument(help="A compact string, a timm-style block string, JSON, or 'best' for the optimum.")
+        str,
+        typer.Argument(help="A compact string, a timm-style block string, JSON, or 'best' for the optimum."),
     ],
     limit: Limits = None,
     as_json: Json = False,
@@ -274,11 +300,15 @@ def explain(
     from binas.run.folder import load
     from binas.search import explain as explain_architecture
     from binas.search import explain_infeasible, solve
-    from binas.space import read_architecture
+    from binas.space.reading import read_architecture
 
     tables = load(folder)
     problem = tables.problem(limit or [])
-    chosen = solve(problem).architecture if architecture == "best" else read_architecture(problem.space, architecture)
+    chosen = (
+        solve(problem).architecture
+        if architecture == "best"
+        else read_architecture(problem.space, architecture)
+    )
     if chosen is None:
         raise ProblemError(f"there is no best architecture: {explain_infeasible(problem).sentence()}")
     explanation = explain_architecture(problem, chosen)
@@ -294,7 +324,9 @@ def _show_explanation(explanation: Explanation) -> None:
     from binas.tables.units import format_quantity
 
     problem, judged = explanation.problem, explanation.evaluation
-    costs = [f"{name} {format_quantity(value, problem.costs[name].unit)}" for name, value in judged.costs.items()]
+    costs = [
+        f"{name} {format_quantity(value, problem.costs[name].unit)}" for name, value in judged.costs.items()
+    ]
     say(f"{judged.architecture}\npredicted accuracy {judged.accuracy:.4f} %, {', '.join(costs)}")
     if judged.broken:
         say("breaks " + ", ".join(problem.describe_limit(item) for item in judged.broken))
@@ -382,7 +414,9 @@ def solvers(as_json: Json = False) -> None:
         can = item.capabilities
         limits = "any" if can.max_limits is None else str(can.max_limits)
         kinds = ", ".join(sorted(can.objectives))
-        rows.append((item.name, "yes" if can.exact else "no", limits, kinds, item.missing() or "yes", can.summary))
+        rows.append(
+            (item.name, "yes" if can.exact else "no", limits, kinds, item.missing() or "yes", can.summary)
+        )
     table(("solver", "exact", "limits", "objectives", "available", "what it is"), rows)
 
 

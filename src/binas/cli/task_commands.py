@@ -1,7 +1,7 @@
 """The tasks of a run as commands: ``binas TASK RUN`` does the step, its options change the run's settings.
 
-A question of one's own is asked with ``--out FILE`` (or, for the search, with ``--limit``): the settings then hold for this once,
-and nothing of the run is touched.
+A question of one's own is asked with ``--out FILE`` (or, for the search, with ``--limit``): the settings then hold for this
+once, and nothing of the run is touched.
 """
 
 from __future__ import annotations
@@ -121,7 +121,9 @@ def _general(task: Task) -> Callable[..., None]:
 
     def do_or_ask(
         run: RunFolder,
-        out: Annotated[Path | None, typer.Option(help="Ask for once: write to this file, leave the run alone.")] = None,
+        out: Annotated[
+            Path | None, typer.Option(help="Ask for once: write to this file, leave the run alone.")
+        ] = None,
         redo: Redo = False,
         quiet: Quiet = False,
         as_json: Json = False,
@@ -170,8 +172,12 @@ def train(
 
 def measure(
     run: Annotated[Path | None, typer.Argument(help="Folder of a run.", metavar="[RUN]")] = None,
-    space: Annotated[str | None, typer.Option(help="Without a run: a built-in space, or a YAML file.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Table to write, .json or .csv; leaves the run alone.")] = None,
+    space: Annotated[
+        str | None, typer.Option(help="Without a run: a built-in space, or a YAML file.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Table to write, .json or .csv; leaves the run alone.")
+    ] = None,
     preset: Annotated[
         Literal["paper-cpu", "paper-gpu"] | None,
         typer.Option(help="A named setting; the other options change single values of it."),
@@ -200,7 +206,13 @@ def measure(
 
 
 def _measure_to(
-    run: Path | None, space: str | None, out: Path, changes: list[Change], overwrite: bool, redo: bool, quiet: bool
+    run: Path | None,
+    space: str | None,
+    out: Path,
+    changes: list[Change],
+    overwrite: bool,
+    redo: bool,
+    quiet: bool,
 ) -> CostTable:
     """A table of one's own: of a run's space with its settings, or of any space."""
     from binas.cli.costs_commands import check_out
@@ -233,7 +245,9 @@ def _preset(name: str | None) -> list[Change]:
 
 def check(
     folder: Dir,
-    out: Annotated[Path | None, typer.Option(help="Ask for once: write to this file, leave the run alone.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Ask for once: write to this file, leave the run alone.")
+    ] = None,
     limit: Limits = None,
     redo: Redo = False,
     quiet: Quiet = False,
@@ -261,7 +275,9 @@ def check(
 def finetune(
     run: RunFolder,
     arch: Annotated[str | None, typer.Option(help=f"Only this one. {ARCH}")] = None,
-    name: Annotated[str | None, typer.Option(help="Of its folder in RUN/networks; default: a short hash.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Of its folder in RUN/networks; default: a short hash.")
+    ] = None,
     redo: Redo = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -297,7 +313,8 @@ def export(
     run: RunFolder,
     arch: Annotated[str | None, typer.Option(help=f"Only this one. {ARCH}")] = None,
     network: Annotated[
-        str | None, typer.Option(help="Only this one: name in RUN/networks, or folder, of a fine-tuned network.")
+        str | None,
+        typer.Option(help="Only this one: name in RUN/networks, or folder, of a fine-tuned network."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder to write to; default: export/ in the network's folder.")
@@ -323,7 +340,11 @@ def export(
     keep_memory()
     opened = open_run(run)
     changed = Run(run, load_config(run / FILE, changes), opened.space)
-    tuned = open_tuned(changed, network) if network else find_tuned(changed, read_choice(opened.space, arch or ""))
+    tuned = (
+        open_tuned(changed, network)
+        if network
+        else find_tuned(changed, read_choice(opened.space, arch or ""))
+    )
     views.show_export(export_tuned(changed, tuned, out), as_json)
 
 
@@ -331,7 +352,9 @@ def report(
     folder: Dir,
     out: Annotated[Path | None, typer.Option(help="File to write, .html; default DIR/report.html.")] = None,
     limit: Limits = None,
-    png: Annotated[Path | None, typer.Option(help="Also write the figures as PNG files into a folder.")] = None,
+    png: Annotated[
+        Path | None, typer.Option(help="Also write the figures as PNG files into a folder.")
+    ] = None,
     redo: Redo = False,
     as_json: Json = False,
     changes: Changes = (),

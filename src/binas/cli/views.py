@@ -119,7 +119,7 @@ def plot_costs(costs: CostTable, plot: Path | None) -> None:
     """Draw predicted against measured networks of the first cost that was verified."""
     if plot is None:
         return
-    from binas.report.verification_plot import plot_verification
+    from binas.report.plots import plot_verification
 
     verified = [cost for cost in costs.costs.values() if cost.provenance.verification is not None]
     if not verified:
@@ -170,7 +170,15 @@ def _samples_json(samples: Samples) -> dict[str, Any]:
 def show_judgements(rows: Sequence[Mapping[str, Any]], title: str) -> None:
     """A row per set of predictions, as judgements are written in JSON."""
     limits = list(rows[0]["regret"]) if rows else []
-    columns = ("predictions", "Kendall tau-b", "Spearman", "Pearson", "MSE", "R2", *(f"regret {x}" for x in limits))
+    columns = (
+        "predictions",
+        "Kendall tau-b",
+        "Spearman",
+        "Pearson",
+        "MSE",
+        "R2",
+        *(f"regret {x}" for x in limits),
+    )
     cells = [
         (
             str(row["name"]),
@@ -220,7 +228,11 @@ def _show_answers(run: Run) -> None:
     networks, rows = run.networks, []
     for answer in run.answers:
         cost = answer.limits[0].cost
-        predicted, reading, network = answer.costs.get(cost), answer.measured(cost), networks.get(answer.question)
+        predicted, reading, network = (
+            answer.costs.get(cost),
+            answer.measured(cost),
+            networks.get(answer.question),
+        )
         accuracy = "-" if answer.accuracy is None else f"{answer.accuracy:.2f} %"
         rows.append(
             (
@@ -243,7 +255,7 @@ def _show_answers(run: Run) -> None:
             say(f"{answer.question}: {answer.why}")
 
 
-def _show_known(columns: tuple[str, ...], rows: list[tuple[str, ...]], title: str | None = None) -> None:
+def _show_known(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], title: str | None = None) -> None:
     """A table without the columns in which nothing is known."""
     kept = [k for k in range(len(columns)) if any(row[k] != "-" for row in rows)]
     if rows:
@@ -268,7 +280,17 @@ def _show_comparisons(run: Run) -> None:
     """What the search bought, a row per limit; accuracies on the same test images."""
     from binas.tasks.artefacts import COMPARISONS
 
-    columns = ("limit", "found", "random", "ahead by", "beats", "hand-scaled", "ahead by", "random tuned", "hand tuned")
+    columns = (
+        "limit",
+        "found",
+        "random",
+        "ahead by",
+        "beats",
+        "hand-scaled",
+        "ahead by",
+        "random tuned",
+        "hand tuned",
+    )
     rows = [_comparison_row(item) for item in COMPARISONS.read(run)]
     title = "Compared with networks under the same limit: one-shot accuracy on the same test images, points ± standard error"
     _show_known(columns, rows, title)
@@ -344,7 +366,10 @@ def show_tuned(network: TunedNetwork, as_json: bool) -> None:
     how = "trained from scratch" if record.from_scratch else "fine-tuned"
     rows = [
         (weights, *(f"{part.percent:.2f} ± {part.error:.2f} %" for part in (held.validation, held.test)))
-        for weights, held in (("the supernet's weights, recalibrated", network.one_shot), (how, network.tuned))
+        for weights, held in (
+            ("the supernet's weights, recalibrated", network.one_shot),
+            (how, network.tuned),
+        )
     ]
     held = network.tuned
     say(f"{record.architecture}:")

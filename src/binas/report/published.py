@@ -126,7 +126,9 @@ def _row(
     published_ratio: float | None = None,
     compared_with: tuple[str, ...] = (),
 ) -> Row:
-    return Row(name, latency, latency.value / base, counts.params, counts.macs, top1, published_ratio, compared_with)
+    return Row(
+        name, latency, latency.value / base, counts.params, counts.macs, top1, published_ratio, compared_with
+    )
 
 
 def compare_with_ours(
@@ -148,7 +150,11 @@ def compare_with_ours(
     made = []
     for name, (point, compared_with) in points.items():
         counts = count(builders[name]()[0], shape)
-        made.append(_row(name, found[name], found[reference].value, counts, point.accuracy, None, tuple(compared_with)))
+        made.append(
+            _row(
+                name, found[name], found[reference].value, counts, point.accuracy, None, tuple(compared_with)
+            )
+        )
     return sorted(made, key=lambda row: row.latency.value)
 
 

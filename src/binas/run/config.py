@@ -148,7 +148,13 @@ def _resolve(config: RunConfig, folder: Path) -> RunConfig:
     if config.space not in builtin_names() and exists(folder / config.space):
         changes["space"] = str((folder / config.space).absolute())
     for name, part in config:
-        paths = {key: value for key, value in part if isinstance(value, Path)} if isinstance(part, Settings) else {}
+        paths = (
+            {key: value for key, value in part if isinstance(value, Path)}
+            if isinstance(part, Settings)
+            else {}
+        )
         if paths:
-            changes[name] = part.model_copy(update={key: (folder / path).absolute() for key, path in paths.items()})
+            changes[name] = part.model_copy(
+                update={key: (folder / path).absolute() for key, path in paths.items()}
+            )
     return config.model_copy(update=changes)

@@ -69,7 +69,9 @@ def create_run(folder: Path, config: RunConfig, redo: bool = False, progress: Pr
         if redo:
             clear_expensive(new, steps, progress or Progress())
         SPACE.write(new, new.space)
-        save_config(config.model_copy(update={"space": SPACE.file}), folder / FILE)  # last: with it the folder is a run
+        save_config(
+            config.model_copy(update={"space": SPACE.file}), folder / FILE
+        )  # last: with it the folder is a run
     return new
 
 
@@ -98,7 +100,11 @@ def finish(started: Run, progress: Progress | None = None) -> list[str]:
 
 
 def do_task(
-    folder: Path, task: Task, changes: Iterable[Change] = (), again: bool = False, progress: Progress | None = None
+    folder: Path,
+    task: Task,
+    changes: Iterable[Change] = (),
+    again: bool = False,
+    progress: Progress | None = None,
 ) -> tuple[Run, list[str]]:
     """Do one task of a run, its settings changed as ``binas run --set`` would; the steps that were done now.
 
@@ -107,7 +113,9 @@ def do_task(
     opened = open_run(folder)
     config = load_config(folder / FILE, changes)
     if config != opened.config:
-        opened = create_run(folder, config.model_copy(update={"space": str(folder / SPACE.file)}), again, progress)
+        opened = create_run(
+            folder, config.model_copy(update={"space": str(folder / SPACE.file)}), again, progress
+        )
     _check_task(opened, task)
     if again:
         with lock.locked(folder):
@@ -115,7 +123,9 @@ def do_task(
     return opened, advance(opened, task.steps, progress)
 
 
-def ask(folder: Path, task: Task, out: Path, changes: Iterable[Change] = (), progress: Progress | None = None) -> Any:
+def ask(
+    folder: Path, task: Task, out: Path, changes: Iterable[Change] = (), progress: Progress | None = None
+) -> Any:
     """A question of one's own: the work of a task with settings changed for once, its result written to ``out``."""
     opened = open_run(folder)
     if task.ask is None:

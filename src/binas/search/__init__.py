@@ -1,10 +1,5 @@
 """Search: problem, solvers, verified results, frontier, explanations."""
 
-from binas.search.alternatives import Alternatives, best_architectures
-from binas.search.explain import Explanation, explain
-from binas.search.frontier import Frontier, FrontierPoint, frontier
-from binas.search.infeasible import Infeasibility, explain_infeasible, why_no_answer
-from binas.search.limits import Limit, parse_limits
 from binas.estimators.objective import (
     BilinearObjective,
     CallableObjective,
@@ -12,6 +7,11 @@ from binas.estimators.objective import (
     QuadraticObjective,
     StagewiseObjective,
 )
+from binas.search.alternatives import Alternatives, best_architectures
+from binas.search.explain import Explanation, explain
+from binas.search.frontier import Frontier, FrontierPoint, frontier
+from binas.search.infeasible import Infeasibility, explain_infeasible, why_no_answer
+from binas.search.limits import Limit, parse_limits
 from binas.search.on_device import OnDevice, keep_limits
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.restrict import restricted

@@ -204,7 +204,9 @@ def _points_of_rows(rows: list[list[str]], problem: SearchProblem, cost: str) ->
     by_tables = np.stack(
         [
             problem.costs[cost].total(space.layout.positions(depths, configs)),
-            get_link(problem.objective.link).inverse(objective_values(problem.objective, space, depths, configs)),
+            get_link(problem.objective.link).inverse(
+                objective_values(problem.objective, space, depths, configs)
+            ),
         ]
     )
     wrong = ~np.isclose(numbers, by_tables, rtol=READ_TOLERANCE, atol=READ_TOLERANCE).all(axis=0)

@@ -56,6 +56,7 @@ class SearchResult:
     bound: float | None = None
     alternatives: tuple[Evaluation, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    variant: str | None = None
 
     @property
     def architecture(self) -> Architecture | None:

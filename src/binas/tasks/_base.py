@@ -1,8 +1,8 @@
 """What a task is: one thing a run does, declared once.
 
-Configuration, command line, ``binas init``, ``binas status`` and the reference page are views of this declaration: a task's
-name is its part of the configuration, its command and its module. Modules of tasks import nothing heavy when they are loaded;
-the work does.
+Configuration, command line, ``binas init``, ``binas status`` and the reference page are views of this declaration: a
+task's name is its part of the configuration, its command and its module. Modules of tasks import nothing heavy when they
+are loaded; the work does.
 """
 
 from __future__ import annotations

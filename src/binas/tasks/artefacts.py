@@ -195,7 +195,14 @@ class Answer(FileRecord):
         readings = known["details"].pop("on_device", ())
         limits = [_limit_record(problem, limit) for limit in problem.limits]
         return cls.model_validate(
-            {"question": question, "limits": limits, "why": why, "estimator": estimator, "on_device": readings, **known}
+            {
+                "question": question,
+                "limits": limits,
+                "why": why,
+                "estimator": estimator,
+                "on_device": readings,
+                **known,
+            }
         )
 
     @property

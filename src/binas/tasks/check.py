@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 class CheckSettings(Settings):
     """How estimators are judged on the samples, each on architectures it was not fitted to, and one is chosen."""
 
-    folds: int = Field(5, ge=2, description="parts of the samples that estimators which learn from them are judged on")
+    folds: int = Field(
+        5, ge=2, description="parts of the samples that estimators which learn from them are judged on"
+    )
     resamples: int = Field(1000, ge=1, description="bootstrap resamples behind the intervals")
     seed: int = Field(0, ge=0, description="of folds and resamples")
 
@@ -57,10 +59,14 @@ def macs_of(tables: Folder, samples: Samples) -> NDArray[np.float64] | None:
 
 def cost_limits(tables: Folder, samples: Samples, limits: Sequence[str]) -> list[CostLimit]:
     """Limits for the regret: what every sample costs, and the most it may."""
-    parsed = [(text, limit) for text in limits for limit in parse_limits(text, tables.space, tables.known_costs)]
+    parsed = [
+        (text, limit) for text in limits for limit in parse_limits(text, tables.space, tables.known_costs)
+    ]
     costs = {limit.cost: tables.known_costs[limit.cost] for _, limit in parsed}
     values = {name: cost.of(tables.space, samples.architectures) for name, cost in costs.items()}
-    return [CostLimit(text, limit.sign * values[limit.cost], limit.sign * limit.value) for text, limit in parsed]
+    return [
+        CostLimit(text, limit.sign * values[limit.cost], limit.sign * limit.value) for text, limit in parsed
+    ]
 
 
 def _work(run: Run, progress: Progress) -> None:
@@ -70,7 +76,9 @@ def _work(run: Run, progress: Progress) -> None:
     best = choice.judgement()
     if best is not None:
         figures = {"kendall": best.kendall.value, "spearman": best.spearman.value}
-        keep_figures(run.folder, "check", {name: value for name, value in figures.items() if value is not None})
+        keep_figures(
+            run.folder, "check", {name: value for name, value in figures.items() if value is not None}
+        )
     CHOICE.write(run, choice)
     progress.say(choice.why)
 

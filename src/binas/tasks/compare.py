@@ -1,9 +1,9 @@
 """Compare: what did the search buy? Networks that cost the same, chosen without it, measured in the same way.
 
-Each found network is compared with two kinds of rivals: random architectures whose cost lies just below the limit, and the best
-hand-scaled one: one config and one depth for the whole network, as people scale networks. Hand-scaled candidates
-are chosen by validation accuracy; every accuracy that is reported is of test images, with the supernet's weights and
-BatchNorm re-estimated. All see the same images, so differences are paired: their standard error is
+Each found network is compared with two kinds of rivals: random architectures whose cost lies just below the limit, and
+the best hand-scaled one: one config and one depth for the whole network, as people scale networks. Hand-scaled
+candidates are chosen by validation accuracy; every accuracy that is reported is of test images, with the supernet's
+weights and BatchNorm re-estimated. All see the same images, so differences are paired: their standard error is
 sd(correct_1 - correct_2) / sqrt(images).
 """
 
@@ -127,9 +127,8 @@ def random_rivals(problem: SearchProblem, limit: Limit, count: int, seed: int = 
     """Different random architectures that keep all limits and come within ``NEAR`` of this one; maybe fewer."""
     from binas.contributions.strata import architectures_between
 
-    cost = problem.costs[limit.cost]
-    most = limit.value - cost.fixed
-    drawn = architectures_between(problem.space, cost.values, most - NEAR * limit.value, most, seed)
+    cost, most = problem.costs[limit.cost], limit.value
+    drawn = architectures_between(problem.space, cost, (1 - NEAR) * most, most, seed)
     tried = islice(drawn, TRIES * count)  # other limits may leave none
     return list(islice((item for item in tried if evaluate(problem, item).feasible), count))
 

@@ -37,7 +37,9 @@ class ExportSettings(Settings):
     formats: tuple[Format, ...] = Field(
         ("onnx", "safetensors"), min_length=1, description="kinds of files; torch is torch.export's"
     )
-    int8: bool = Field(False, description="also an ONNX file quantised to 8 bits; both are measured on this machine")
+    int8: bool = Field(
+        False, description="also an ONNX file quantised to 8 bits; both are measured on this machine"
+    )
     normalised: bool = Field(False, description="ONNX and torch files take normalised images, not bytes")
 
 
@@ -98,7 +100,9 @@ def _facts(
 def _commands(run: Run, record: NetworkRecord) -> str:
     """How to make the network again from the trained run."""
     usual = flattened(run.settings(FinetuneSettings).model_dump(mode="json"))
-    changed = [f"{key}={json.dumps(value)}" for key, value in record.settings.items() if usual.get(key) != value]
+    changed = [
+        f"{key}={json.dumps(value)}" for key, value in record.settings.items() if usual.get(key) != value
+    ]
     options = [part for change in changed for part in ("--set", f"finetune.{change}")]
     folder = str(run.folder)
     first = ["binas", "finetune", folder, "--arch", record.architecture, "--name", record.name, *options]

@@ -93,7 +93,9 @@ class Tuning:
 
         return teacher_of(self.heaviest, self.run.data, self.settings.distillation)
 
-    def tune(self, architecture: Architecture, name: str | None = None, progress: Progress | None = None) -> TunedNetwork:
+    def tune(
+        self, architecture: Architecture, name: str | None = None, progress: Progress | None = None
+    ) -> TunedNetwork:
         """Fine-tune one architecture, and judge it once; what is finished is only read.
 
         An interrupted call resumes. A folder of another architecture, or of other settings, is refused.
@@ -122,7 +124,12 @@ class Tuning:
         return TunedNetwork(folder, record, network, new=True)
 
     def _record(
-        self, name: str, architecture: Architecture, network: StaticNetwork, judgement: Judgement, seconds: float
+        self,
+        name: str,
+        architecture: Architecture,
+        network: StaticNetwork,
+        judgement: Judgement,
+        seconds: float,
     ) -> NetworkRecord:
         from binas.costs.analytic import architecture_work
         from binas.training.checkpoint import weights_digest
@@ -264,9 +271,7 @@ def _tune_own(tuning: Tuning, architecture: Architecture, progress: Progress) ->
 def _identity(run: Run) -> dict[str, Any]:
     """What a tuned network depends on beside its architecture."""
     train = run.settings(TrainSettings)
-    weights = {
-        phase: file_digest(run.folder / phase / "weights.json")[:16] for phase in (HEAVIEST, SUPERNET)
-    }
+    weights = {phase: file_digest(run.folder / phase / "weights.json")[:16] for phase in (HEAVIEST, SUPERNET)}
     general = {"seed": train.seed, "mixed_precision": train.mixed_precision}
     return {**general, **flattened(run.settings(FinetuneSettings).model_dump(mode="json")), **weights}
 

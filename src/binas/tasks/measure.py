@@ -5,7 +5,8 @@ Several backends or numbers of threads make variants: the search then chooses am
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,9 +29,12 @@ from binas.tasks._base import OneOrMore, Step, Task
 from binas.tasks.artefacts import COSTS
 
 if TYPE_CHECKING:
-    from binas.costs.measure import MeasuredCost, Measuring
+    from binas.base.interval import Interval
+    from binas.costs.measure import MeasuredCost
     from binas.costs.session import Plan
     from binas.run.run import Run
+    from binas.search.on_device import MeasureCost
+    from binas.space.architecture import Architecture
 
 NONE = "none"
 JOURNAL = ".journal"
@@ -47,7 +51,9 @@ class MeasureSettings(Settings):
         "search chooses",
     )
     device: Literal["cpu", "cuda"] = Field("cpu", description="where they run")
-    threads: OneOrMore[int] = Field((1,), min_length=1, description="CPU threads; several = the search chooses")
+    threads: OneOrMore[int] = Field(
+        (1,), min_length=1, description="CPU threads; several = the search chooses"
+    )
     batch: int = Field(1, ge=1, description="images of one run; a latency is that of the whole batch")
     dtype: Literal["float32", "float16", "bfloat16"] = Field(
         "float32", description="numbers they compute with"
@@ -117,7 +123,9 @@ def measure_costs(
         given = load_costs(settings.table, space)
         return CostTable(space, {**counted, **given.costs}, given.variants)
     measured = {
-        name: _measure(space, settings, how, out.with_name(f"{out.name}{JOURNAL}{number or ''}"), fresh, progress)
+        name: _measure(
+            space, settings, how, out.with_name(f"{out.name}{JOURNAL}{number or ''}"), fresh, progress
+        )
         for number, (name, how) in enumerate(settings.variants.items())
         if settings.measures
     }
@@ -161,7 +169,9 @@ def describe_measured(done: MeasuredCost) -> list[str]:
     return [*lines, *(f"warning: {warning}" for warning in session.warnings)]
 
 
-def write_costs(space: SearchSpace, settings: MeasureSettings, out: Path, progress: Progress, fresh: bool = False) -> CostTable:
+def write_costs(
+    space: SearchSpace, settings: MeasureSettings, out: Path, progress: Progress, fresh: bool = False
+) -> CostTable:
     """Measure, write the table, then drop the samples it was made of."""
     table = measure_costs(space, settings, out, progress, fresh)
     table.save(out)
@@ -170,16 +180,12 @@ def write_costs(space: SearchSpace, settings: MeasureSettings, out: Path, progre
     return table
 
 
-def measure_on_device(
-    costs: Mapping[str, Cost], space: SearchSpace, plan: Plan, progress: Progress
-) -> Callable[[str, Any], Any]:
+def measure_on_device(space: SearchSpace, plan: Plan, progress: Progress) -> MeasureCost:
     """A function that measures one cost of an architecture, built whole, as its table was measured."""
-    from dataclasses import replace
-
     from binas.costs.measure import measure_architecture, measuring_again
 
-    def measure(cost: str, architecture: Any) -> Any:
-        how: Measuring = replace(measuring_again(costs[cost], plan), progress=progress)
+    def measure(cost: Cost, architecture: Architecture) -> Interval:
+        how = replace(measuring_again(cost, plan), progress=progress)
         return measure_architecture(space, architecture, how)
 
     return measure

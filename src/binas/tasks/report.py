@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 class ReportSettings(Settings):
     """The page: the frontier, a slider over the limit, insights, checks."""
 
-    cost: str | None = Field(None, description="the cost that gains are compared with; none = that of the first limit")
+    cost: str | None = Field(
+        None, description="the cost that gains are compared with; none = that of the first limit"
+    )
 
 
 def usual_cost(tables: Folder, questions: Sequence[str] = ()) -> str:
@@ -169,5 +171,8 @@ REPORT = Task(
         ),
     ),
     ask=_ask,
-    examples=("binas report runs/first", "binas report example -l latency=45ms --out report.html --png figures"),
+    examples=(
+        "binas report runs/first",
+        "binas report example -l latency=45ms --out report.html --png figures",
+    ),
 )

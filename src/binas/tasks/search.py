@@ -111,7 +111,9 @@ def _work(run: Run, progress: Progress) -> None:
 def answer(run: Run, question: str, problem: SearchProblem, progress: Progress) -> Answer:
     """The answer to one question, and why there is none where there is none."""
     settings = run.settings(SearchSettings)
-    on_device = run.settings(MeasureSettings).measures if settings.closed_loop is None else settings.closed_loop
+    on_device = (
+        run.settings(MeasureSettings).measures if settings.closed_loop is None else settings.closed_loop
+    )
     result, why = search_for(problem, settings, on_device and _is_measured(problem), progress)
     if why:
         progress.say(why)
@@ -134,7 +136,7 @@ def search_for(
         result = search(problem)
         return result, why_no_answer(result)
     plan = Plan(budget=settings.seconds_per_network)
-    measure = measure_on_device(problem.costs, problem.space, plan, progress)
+    measure = measure_on_device(problem.space, plan, progress)
     done = keep_limits(problem, measurable(problem.costs), measure, search)
     broken = done.steps and not done.kept
     return done.result, done.sentence() if broken else why_no_answer(done.result)

@@ -100,11 +100,12 @@ TRAIN = Task(
     "train",
     TrainSettings,
     (
-        Step(
-            "train.data", "read and check the images", _record_data, (DATA.file,), ("data",), facts=_images
-        ),
+        Step("train.data", "read and check the images", _record_data, (DATA.file,), ("data",), facts=_images),
         _phase(HEAVIEST, "train the heaviest network", _train_heaviest, facts=_images),
         _phase(SUPERNET, "train the supernet", _train_supernet, after=("train.heaviest",)),
     ),
-    examples=("binas train runs/first --set train.supernet.epochs=12 --redo", "binas run --out runs/first --until train"),
+    examples=(
+        "binas train runs/first --set train.supernet.epochs=12 --redo",
+        "binas run --out runs/first --until train",
+    ),
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from binas.base.errors import FileError
-from binas.base.lines import append_line, read_lines, write_lines
+from binas.base.lines import read_lines, write_lines
 from binas.base.progress import Progress
 
 LINES = "metrics.jsonl"

@@ -176,7 +176,7 @@ def merge(
 
 def _renamed(tables: dict[Path, CostTable], rename: list[str]) -> dict[Path, CostTable]:
     from binas.base.errors import TableError
-    from binas.tables import renamed
+    from binas.tables import rename_cost
 
     for text in rename:
         file, _, change = text.rpartition(":")
@@ -186,5 +186,5 @@ def _renamed(tables: dict[Path, CostTable], rename: list[str]) -> dict[Path, Cos
             raise TableError(
                 f"cannot read --rename {text[:80]!r}; write FILE:OLD=NEW with a FILE of {known}."
             )
-        tables[Path(file)] = renamed(tables[Path(file)], old, new)
+        tables[Path(file)] = rename_cost(tables[Path(file)], old, new)
     return tables

@@ -354,7 +354,7 @@ def explain(
     from binas.run.folder import load
     from binas.search import explain as explain_architecture
     from binas.search import explain_infeasible, solve
-    from binas.space.reading import read_architecture
+    from binas.space.blockstrings import read_architecture
 
     problem = load(folder).problem(limit or [])
     if architecture == "best":

@@ -39,7 +39,7 @@ from binas.run.network_record import (
 )
 from binas.run.run import Run, open_run
 from binas.space.architecture import Architecture
-from binas.space.reading import read_architecture
+from binas.space.blockstrings import read_architecture
 from binas.space.space import SearchSpace
 from binas.supernet.network import Supernet
 from binas.supernet.static import StaticNetwork

@@ -59,8 +59,8 @@ def _resolve(builder: Callable[..., Any] | str) -> Callable[..., Any]:
     if not isinstance(builder, str):
         return builder
     module, _, name = builder.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return found
+    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return function
 
 
 _FAMILIES: dict[str, Family] = {}

@@ -133,9 +133,7 @@ class TestMerge:
     )
     def test_other_conditions_are_refused(self, change: dict[str, object], words: str) -> None:
         other = cost(provenance=PHONE.model_copy(update=change))
-        with pytest.raises(
-            TableError, match=rf"Pixel 9.*they differ in {words}\. Keep both with --rename_cost"
-        ):
+        with pytest.raises(TableError, match=rf"Pixel 9.*they differ in {words}\. Keep both with --rename"):
             merge([table(cost()), table(other)], average=True)
 
     def test_other_numbers_need_to_be_averaged(self) -> None:

@@ -89,7 +89,7 @@ def _differentiable(predictor: DifferentiablePredictor) -> CallableObjective:
     def gradient(alpha: Array, beta: Array) -> tuple[Array, Array]:
         active = runs @ beta
         slopes = predictor.gradients(np.concatenate([alpha * active, beta])[None])[0]
-        of_alpha, of_beta = slopes[: space.alpha_size], slopes[space.alpha_size :]
+        of_alpha, of_beta = space.layout.split(slopes)
         return of_alpha * active, of_beta + (of_alpha * alpha) @ runs
 
     return CallableObjective(function, relaxed, gradient)

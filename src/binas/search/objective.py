@@ -35,12 +35,12 @@ LARGEST = 1e150  # totals beyond this would overflow on the way
 
 def _row(space: SearchSpace, architecture: Architecture) -> Array:
     """z = (alpha * active, beta) of one architecture, straight from its names."""
-    stages = architecture.stages
-    return Column.build(
-        space,
-        lambda s, i: space.stages[s].depths[i] == len(stages[s]),
-        lambda s, b, c: b < len(stages[s]) and space.stages[s].blocks[b][c].name == stages[s][b],
-    ).flat()
+    alpha, beta = [], []
+    for stage, names in zip(space.stages, architecture.stages, strict=True):
+        for b, block in enumerate(stage.blocks):
+            alpha += [b < len(names) and config.name == names[b] for config in block]
+        beta += [depth == len(names) for depth in stage.depths]
+    return np.array([*alpha, *beta], dtype=np.float64)
 
 
 def column_total(space: SearchSpace, column: Column, architecture: Architecture) -> float:

@@ -146,8 +146,8 @@ def gurobi_tight(problem: SearchProblem, time_limit: float) -> tuple[float, Arch
 
 
 def architecture_of(problem: SearchProblem, point: Any) -> Architecture:
-    values, size = np.asarray(point, dtype=float), problem.space.alpha_size
-    return problem.space.layout.round(values[:size], values[size:])
+    layout = problem.space.layout
+    return layout.round(*layout.split(np.asarray(point, dtype=float)))
 
 
 def ofa_evolution(problem: SearchProblem, seed: int, generations: int = 500) -> tuple[float, float]:

@@ -6,7 +6,6 @@ from scipy.stats import kendalltau
 
 from binas.base.errors import ConfigError, EvaluatorError
 from binas.contributions import TableEvaluator, factorial, factorial_contributions, paper, paper_passes
-from binas.contributions.design import Design
 from binas.contributions.factorial import looks, stability
 from binas.contributions.normal import normal_equations
 from binas.contributions.shrinkage import choose_settings
@@ -90,12 +89,12 @@ def test_values_stay_in_percent_and_converge_to_the_truth(record, outcome):
 def test_soft_outcomes_that_mislead_are_overruled_by_correctness(record):
     """The probability says the opposite of correctness in one block: with data, correctness wins there."""
     truth = known_contributions(SPACE, 4, points=3.0)
-    where = Design(SPACE).config_slices[0][0]
+    where = SPACE.layout.config_slices[0][0]
 
     class Misleading(KnownEvaluator):
         def outcomes(self, images, depths, configs):
             found = super().outcomes(images, depths, configs)
-            wrong = Design(SPACE).rows(depths, configs).toarray()[:, where] @ truth.values.configs[0][0]
+            wrong = SPACE.layout.sparse_rows(depths, configs).toarray()[:, where] @ truth.values.configs[0][0]
             chance = np.exp(found.log_probability) - 2 * wrong / 100
             return type(found)(found.correct, np.log(np.clip(chance, 0.01, 1)).astype(np.float32))
 

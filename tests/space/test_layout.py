@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binas.base.errors import ArchitectureError
-from binas.space import Architecture, Config, Decision, SearchSpace, Stage, load_space
+from binas.space import Architecture, Choice, Config, SearchSpace, Stage, load_space
 from strategies import plain_spaces, spaces_with_architecture
 
 Pair = tuple[SearchSpace, Architecture]
@@ -53,9 +53,9 @@ class TestOrder:
 class TestRows:
     def test_what_each_entry_stands_for(self) -> None:
         layout = small_space().layout
-        assert (layout.size, len(layout.decisions)) == (15, 15)
-        assert layout.decisions[4] == Decision(stage=0, block=1, index=2)
-        assert layout.decisions[11] == Decision(stage=0, block=None, index=1)
+        assert (layout.size, len(layout.choices)) == (15, 15)
+        assert layout.choices[4] == Choice(stage=0, block=1, index=2)
+        assert layout.choices[11] == Choice(stage=0, block=None, index=1)
         assert layout.names[4] == "c in block 2 of stage 's1'"
         assert layout.names[11] == "depth 2 of stage 's1'"
         assert layout.stage_entries(1).tolist() == [5, 6, 7, 8, 9, 12, 13, 14]
@@ -67,12 +67,14 @@ class TestRows:
         z = np.concatenate(layout.encode(architecture, inactive="zero"))
         positions = layout.positions_of([architecture, architecture])
         assert positions.shape == (2, len(space.stages) + sum(len(stage.blocks) for stage in space.stages))
-        assert sorted(positions[1][positions[1] < layout.size]) == np.flatnonzero(z).tolist()
+        assert positions[1][positions[1] < layout.size].tolist() == np.flatnonzero(z).tolist()
+        for where, entry in zip(layout.slices, positions[0].tolist(), strict=True):
+            assert where.start <= entry < where.stop or (entry == layout.size and not z[where].any())
         assert layout.rows([architecture]).tolist() == [z.tolist()]
         assert layout.sparse_rows(*space.to_indices([architecture])).toarray().tolist() == [z.tolist()]
 
     @given(spaces_with_architecture())
-    def test_entries_of_z_are_named_by_their_decision(self, pair: Pair) -> None:
+    def test_entries_of_z_stand_for_their_choices(self, pair: Pair) -> None:
         """Straight from the names, without any slice."""
         space, architecture = pair
         ones = {
@@ -87,8 +89,8 @@ class TestRows:
             ),
         }
         chosen = np.flatnonzero(space.layout.rows([architecture]))
-        decisions = [space.layout.decisions[i] for i in chosen]
-        assert {(item.stage, item.block, item.index) for item in decisions} == ones
+        choices = [space.layout.choices[i] for i in chosen]
+        assert {(item.stage, item.block, item.index) for item in choices} == ones
 
     def test_the_space_keeps_its_layout(self) -> None:
         space = small_space()

@@ -25,7 +25,7 @@ from binas.tables import (
     load_costs,
     merge,
     parse_unit,
-    renamed,
+    rename_cost,
 )
 from strategies import cost_tables, spaces
 
@@ -178,16 +178,16 @@ class TestMerge:
         assert made.provenance.to_data()["mixed"] == {"batch": [1, 2]}
 
     def test_renamed(self) -> None:
-        other = renamed(
+        other = rename_cost(
             table(cost(provenance=Provenance(device="Titan")), cost("params")), "latency", "latency_gpu"
         )
         made = merge([table(cost()), other])
         assert set(made.costs) == {"latency", "latency_gpu", "params"}
         assert made["latency_gpu"].name == "latency_gpu"
         with pytest.raises(TableError, match="has a cost 'params' already"):
-            renamed(other, "latency_gpu", "params")
+            rename_cost(other, "latency_gpu", "params")
         with pytest.raises(TableError, match="no cost 'energy'"):
-            renamed(other, "energy", "x")
+            rename_cost(other, "energy", "x")
 
     def test_what_cannot_be_merged(self) -> None:
         with pytest.raises(TableError, match="no tables"):

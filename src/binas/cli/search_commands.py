@@ -300,7 +300,7 @@ def explain(
     from binas.run.folder import load
     from binas.search import explain as explain_architecture
     from binas.search import explain_infeasible, solve
-    from binas.space.reading import read_architecture
+    from binas.space.blockstrings import read_architecture
 
     tables = load(folder)
     problem = tables.problem(limit or [])

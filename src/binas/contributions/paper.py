@@ -60,7 +60,7 @@ def conditions(space: SearchSpace) -> list[Condition]:
         Condition(item.stage, (item.index,))
         if item.block is None
         else Condition(item.stage, depths_of_block(space, item.stage, item.block), item.block, item.index)
-        for item in space.layout.decisions
+        for item in space.layout.choices
     ]
 
 

@@ -48,12 +48,12 @@ def chosen_entries(space: SearchSpace, column: Column, architecture: Architectur
 
 def chosen_row(space: SearchSpace, architecture: Architecture) -> Array:
     """z = (alpha * active, beta) of one architecture, straight from its names: the verifier's own way."""
-    stages = architecture.stages
-    return Column.build(
-        space,
-        lambda s, i: space.stages[s].depths[i] == len(stages[s]),
-        lambda s, b, c: b < len(stages[s]) and space.stages[s].blocks[b][c].name == stages[s][b],
-    ).flat()
+    alpha, beta = [], []
+    for stage, names in zip(space.stages, architecture.stages, strict=True):
+        for b, block in enumerate(stage.blocks):
+            alpha += [b < len(names) and config.name == names[b] for config in block]
+        beta += [depth == len(names) for depth in stage.depths]
+    return np.array([*alpha, *beta], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

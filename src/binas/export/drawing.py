@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from binas.space.architecture import Architecture
 from binas.space.families import Shape
-from binas.space.networks import arriving, network_sizes
+from binas.space.networks import input_shapes, network_sizes
 from binas.space.space import SearchSpace
 
 
@@ -19,7 +19,7 @@ def draw(space: SearchSpace, architecture: Architecture) -> str:
 
 def _rows(space: SearchSpace, architecture: Architecture) -> Iterator[tuple[str, str, str]]:
     channels, side, classes = network_sizes(space)
-    shapes = arriving(space)
+    shapes = input_shapes(space)
     yield "input", _shape(Shape(channels, side)), ""
     yield "stem", _shape(shapes[0]), _blocks(space.stem)
     for stage, names, shape in zip(space.stages, architecture.stages, shapes[1:], strict=True):

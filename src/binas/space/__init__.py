@@ -13,15 +13,15 @@ from binas.space.files import (
     space_to_data,
     space_to_yaml,
 )
-from binas.space.layout import Decision, Layout
+from binas.space.layout import Choice, Layout
 from binas.space.sampling import crossover, enumerate_all, mutate, sample, sample_many
 from binas.space.space import Config, SearchSpace, Stage
 
 __all__ = [
     "Architecture",
     "BlockCode",
+    "Choice",
     "Config",
-    "Decision",
     "Layout",
     "SearchSpace",
     "Stage",

@@ -230,3 +230,15 @@ def _match_block(stage: Stage, block: int, code: BlockCode) -> str:
     raise ArchitectureError(
         f"block {block + 1} of stage {stage.name!r} cannot be '{code}' in this space; allowed are {allowed}."
     )
+
+
+def read_architecture(space: SearchSpace, text: str) -> Architecture:
+    """An architecture of ``space`` in whichever form a user has it: compact string, timm-style block string or JSON."""
+    text = text.strip()
+    if text.startswith("["):
+        return from_block_string(space, text)
+    if text.startswith("{"):
+        architecture = Architecture.from_json(text)
+        space.check(architecture)
+        return architecture
+    return space.parse(text)

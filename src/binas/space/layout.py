@@ -1,12 +1,12 @@
 """The decisions of a space in one order, and architectures as vectors in that order.
 
-A space offers one decision per (stage, block, config) and one per (stage, allowed depth). All vectors of this
-package list them alike: configs by stage, block, config (alpha in the paper, section 3.1), then depths by stage
+The decisions of a space are the config of every block and the depth of every stage. All vectors of this package list
+their choices alike: configs by stage, block, config (alpha in the paper, section 3.1), then allowed depths by stage
 (beta). An architecture is the row
 
     z = (alpha * active, beta),
 
-one for each active config and each stage's depth, zero for blocks past the depth. On these rows the paper's
+with a one for each active config and each stage's depth, and zeros for blocks past the depth. On these rows the paper's
 estimator is linear: alpha' Q beta with Q[(s,b,c),(s,d)] = Delta^s_{b,c} 1[d >= b] equals the sum of Delta^s_{b,c}
 over active blocks (section 3.3), and so is every cost. Few entries of z are ones, so rows travel as the positions of
 these; vectors of probabilities are the relaxation.
@@ -38,7 +38,7 @@ Inactive = Literal["zero", "first", "uniform"]
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Choice:
     """One entry of z: config number ``index`` of a block, or where ``block`` is None allowed depth number ``index``."""
 
     stage: int
@@ -48,7 +48,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each decision of a space stands in z, alpha and beta; reached as ``space.layout``."""
+    """Where each choice of a space stands in z, alpha and beta; reached as ``space.layout``."""
 
     space: SearchSpace
 
@@ -83,49 +83,65 @@ class Layout:
 
     @cached_property
     def slices(self) -> list[slice]:
-        """The entries in z of every choice of which an architecture takes at most one: blocks, then stages' depths."""
+        """The entries of every decision in z, of which an architecture takes at most one: blocks, then stages' depths."""
         return [*itertools.chain.from_iterable(self.config_slices), *self.depth_slices]
 
     def stage_entries(self, stage: int) -> Indices:
-        """Where the decisions of one stage stand in z: its configs block by block, then its depths."""
+        """Where the choices of one stage stand in z: its configs block by block, then its depths."""
         parts = [*self.config_slices[stage], self.depth_slices[stage]]
         return np.concatenate([np.arange(part.start, part.stop) for part in parts])
 
     @cached_property
-    def decisions(self) -> list[Decision]:
+    def choices(self) -> list[Choice]:
         """What each entry of z stands for."""
         stages = list(enumerate(self.space.stages))
         configs = [
-            Decision(s, b, c)
+            Choice(s, b, c)
             for s, stage in stages
             for b, block in enumerate(stage.blocks)
             for c in range(len(block))
         ]
-        return configs + [Decision(s, None, i) for s, stage in stages for i in range(len(stage.depths))]
+        return configs + [Choice(s, None, i) for s, stage in stages for i in range(len(stage.depths))]
 
     @property
     def names(self) -> list[str]:
         """What each entry of z stands for, for messages."""
-        return [self._name(decision) for decision in self.decisions]
+        return [self._name(choice) for choice in self.choices]
 
-    def _name(self, decision: Decision) -> str:
-        stage = self.space.stages[decision.stage]
-        if decision.block is None:
-            return f"depth {stage.depths[decision.index]} of stage {stage.name!r}"
-        config = stage.blocks[decision.block][decision.index]
-        return f"{config.name} in block {decision.block + 1} of stage {stage.name!r}"
+    def _name(self, choice: Choice) -> str:
+        stage = self.space.stages[choice.stage]
+        if choice.block is None:
+            return f"depth {stage.depths[choice.index]} of stage {stage.name!r}"
+        config = stage.blocks[choice.block][choice.index]
+        return f"{config.name} in block {choice.block + 1} of stage {stage.name!r}"
 
     def positions(self, depths: Indices, configs: Indices) -> Indices:
-        """Where the ones of z stand, (n, stages + blocks); ``size`` for a block that is not active.
+        """Where the ones of z stand, (n, blocks + stages), one per decision; ``size`` for a block that is not active.
 
-        ``depths`` (n, S) and ``configs`` (n, S, D) are those of ``SearchSpace.to_indices``.
+        Columns are in the order of ``slices``; ``depths`` (n, S) and ``configs`` (n, S, D) are those of
+        ``SearchSpace.to_indices``.
         """
-        columns = []
+        stage, block, start = self._blocks
+        entries = np.where(block < depths[:, stage], start + configs[:, stage, block], self.size)
+        return np.hstack([entries, self._depth_entries[np.arange(len(self.space.stages)), depths]])
+
+    @cached_property
+    def _blocks(self) -> Indices:
+        """Stage, number in it and first entry of every block, (3, blocks)."""
+        rows = [
+            (s, b, where.start)
+            for s, blocks in enumerate(self.config_slices)
+            for b, where in enumerate(blocks)
+        ]
+        return np.array(rows, dtype=np.int64).reshape(-1, 3).T
+
+    @cached_property
+    def _depth_entries(self) -> Indices:
+        """``[s, depth]``: where an allowed depth stands in z."""
+        result = np.full((len(self.space.stages), self.space.max_depth + 1), self.size)
         for s, stage in enumerate(self.space.stages):
-            columns.append(self.depth_slices[s].start + np.searchsorted(stage.depths, depths[:, s]))
-            for b, where in enumerate(self.config_slices[s]):
-                columns.append(np.where(b < depths[:, s], where.start + configs[:, s, b], self.size))
-        return np.stack(columns, axis=1)
+            result[s, list(stage.depths)] = np.arange(self.depth_slices[s].start, self.depth_slices[s].stop)
+        return result
 
     def positions_of(self, architectures: Iterable[Architecture]) -> Indices:
         """:meth:`positions` of architectures, which must belong to the space."""

@@ -120,7 +120,7 @@ class SearchSpace:
 
     @cached_property
     def layout(self) -> Layout:
-        """Where each decision stands in vectors, and architectures as such vectors."""
+        """Where each choice stands in vectors, and architectures as such vectors."""
         return Layout(self)
 
     @cached_property

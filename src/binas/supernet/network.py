@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from binas.base.errors import ArchitectureError
 from binas.space.architecture import Architecture
 from binas.space.families import Shape, family_of
-from binas.space.networks import arriving, blocks_arriving, codes_of, network_sizes, stage_codes
+from binas.space.networks import block_input_shapes, codes_of, input_shapes, network_sizes, stage_codes
 from binas.space.space import SearchSpace, Stage
 from binas.supernet.families import ElasticBlock
 from binas.supernet.paths import Paths, PathTables, check_relaxed, paths_of
@@ -33,7 +33,7 @@ class Supernet(nn.Module):
         super().__init__()
         self.space = space
         channels, _, classes = network_sizes(space)
-        shapes = arriving(space)
+        shapes = input_shapes(space)
         self.stem, _ = blocks_in_a_row(codes_of(space.stem), channels)
         stages = [
             nn.ModuleList(_elastic_blocks(stage, shape))
@@ -124,7 +124,7 @@ def _run_stage(blocks: Sequence[ElasticBlock], x: Tensor, plans: Sequence[BlockP
 
 
 def _elastic_blocks(stage: Stage, entering: Shape) -> Iterator[ElasticBlock]:
-    for codes, shape in zip(stage_codes(stage), blocks_arriving(stage, entering), strict=True):
+    for codes, shape in zip(stage_codes(stage), block_input_shapes(stage, entering), strict=True):
         yield family_of(stage).build_elastic(codes, shape.channels)
 
 

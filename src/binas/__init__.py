@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from binas.base.packages import explain
+from binas.base.packages import explain_import
 from binas.version import __version__
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def __getattr__(name: str) -> Any:
     try:
         value = getattr(importlib.import_module(_HOME[name]), name)
     except ModuleNotFoundError as error:
-        raise explain(error, f"binas.{name}") or error from error
+        raise explain_import(error, f"binas.{name}") or error from error
     globals()[name] = value
     return value
 

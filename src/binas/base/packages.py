@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.metadata
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable
@@ -45,6 +44,8 @@ def installed_version(module: str) -> str | None:
 
     The distribution may have another name than the package, such as onnxruntime-gpu.
     """
+    import importlib.metadata  # slow to import, for something few commands ask
+
     if not is_installed(module):
         return None
     try:
@@ -77,7 +78,7 @@ def missing_package(module: str, what: str = "this") -> MissingPackageError:
     return MissingPackageError(f"{what} needs {module}, which is not installed: {pip_line(module)}")
 
 
-def explain(error: ModuleNotFoundError, what: str = "this") -> MissingPackageError | None:
+def explain_import(error: ModuleNotFoundError, what: str = "this") -> MissingPackageError | None:
     """The same for an import that failed; None where it is not for want of a package of some extra, but a bug."""
     module = (error.name or "").partition(".")[0]
     return missing_package(module, what) if module in EXTRAS and not is_installed(module) else None
@@ -87,7 +88,8 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package whose names are imported when first used.
 
     The names are declared once, as ``from module import name`` in the stub ``__init__.pyi`` beside ``file``, where
-    type checkers find them too; none may be called like a module of the package. A package that an import lacks is named with its pip line.
+    type checkers find them too; none may be called like a module of the package. A package that an import lacks is
+    named with its pip line.
     """
     tree = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
     lines = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module]
@@ -99,7 +101,7 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
         try:
             value = getattr(importlib.import_module(homes[name]), name)
         except ModuleNotFoundError as error:
-            raise explain(error, f"{package}.{name}") or error from error
+            raise explain_import(error, f"{package}.{name}") or error from error
         setattr(sys.modules[package], name, value)  # found there the next time
         return value
 

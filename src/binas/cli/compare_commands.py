@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
 
 
 def compare(
-    backend: Annotated[Backend, typer.Option(help="What runs the networks.")] = Backend.torch,
+    backend: Annotated[Backend, typer.Option(help="What runs the networks.")] = Backend.onnxruntime,
     threads: Annotated[int, typer.Option(min=1, help="CPU threads.")] = 1,
     batch: Annotated[int, typer.Option(min=1, help="Images of one run.")] = 1,
     networks: Annotated[

@@ -104,7 +104,7 @@ def measure(
     ] = None,
     space: Annotated[str | None, typer.Option(help="Name of a built-in space, or a YAML file.")] = None,
     out: Annotated[Path | None, typer.Option(help="Table to write, .json or .csv.")] = None,
-    backend: Annotated[Backend | None, typer.Option(help="What runs the networks. [torch]")] = None,
+    backend: Annotated[Backend | None, typer.Option(help="What runs the networks. [onnxruntime]")] = None,
     device: Annotated[Device | None, typer.Option(help="Where they run. [cpu]")] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads. [1]")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Images of one run. [1]")] = None,

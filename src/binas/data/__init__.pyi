@@ -8,7 +8,7 @@ from binas.data.augment import (
 from binas.data.config import AugmentConfig, DataConfig
 from binas.data.dataset import ImageData
 from binas.data.dividing import Division
-from binas.data.fashion_mnist import embedded, fashion_mnist
+from binas.data.fashion import embedded, fashion_mnist
 from binas.data.file_images import FileImages
 from binas.data.images import ArrayImages, Batch, Images
 from binas.data.loading import load_data

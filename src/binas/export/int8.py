@@ -30,7 +30,7 @@ from binas.costs.workloads import control_workload
 from binas.data.dataset import ImageData
 from binas.data.images import Images
 from binas.export.graph import INPUT, Graph
-from binas.export.onnx_file import OnnxRun
+from binas.export.graph_files import OnnxRun
 from binas.training.evaluation import Accuracy
 
 INT8 = "model.int8.onnx"

@@ -54,17 +54,17 @@ def gather(
 def choose(contributions: Contributions, costs: CostTable, cost: str, limit: str) -> Chosen:
     """The proven best network under one limit such as ``latency=45ms``, with its standard error."""
     problem = SearchProblem.build(contributions, costs, [limit])
-    found = solve(problem).evaluation
-    if found is None:
+    best = solve(problem).evaluation
+    if best is None:
         raise ProblemError(explain_infeasible(problem).sentence())
-    errors = standard_errors(contributions, [found.architecture])
+    errors = standard_errors(contributions, [best.architecture])
     return Chosen(
         problem.describe_limits(),
-        found.architecture,
-        found.accuracy,
+        best.architecture,
+        best.accuracy,
         None if errors is None else float(errors[0]),
-        found.costs[cost],
-        parameters=found.costs.get("params"),
+        best.costs[cost],
+        parameters=best.costs.get("params"),
     )
 
 

@@ -116,8 +116,7 @@ def diff(
     as_json: Json = False,
 ) -> None:
     """Compare two tables of one space: conditions, ratios, and the entries that changed most."""
-    from binas.tables import diff as compare
-    from binas.tables import load_costs
+    from binas.tables import diff as compare, load_costs
 
     one = _load(first, space)
     found = compare(one, load_costs(second, one.space))
@@ -172,8 +171,7 @@ def merge(
     as_json: Json = False,
 ) -> None:
     """Put the costs of several tables into one; refuses to mix what was measured under different conditions."""
-    from binas.tables import load_costs
-    from binas.tables import merge as merged
+    from binas.tables import load_costs, merge as merged
 
     check_out(out, overwrite)
     first = _load(files[0], space)
@@ -188,7 +186,7 @@ def merge(
 
 
 def _renamed(tables: dict[Path, CostTable], rename: list[str]) -> dict[Path, CostTable]:
-    from binas.tables import renamed
+    from binas.tables import rename_cost
 
     for text in rename:
         file, _, change = text.rpartition(":")
@@ -198,7 +196,7 @@ def _renamed(tables: dict[Path, CostTable], rename: list[str]) -> dict[Path, Cos
             raise TableError(
                 f"cannot read --rename {text[:80]!r}; write FILE:OLD=NEW with a FILE of {known}."
             )
-        tables[Path(file)] = renamed(tables[Path(file)], old, new)
+        tables[Path(file)] = rename_cost(tables[Path(file)], old, new)
     return tables
 
 
@@ -287,8 +285,7 @@ def export_blocks(
     as_json: Json = False,
 ) -> None:
     """Write every distinct block of a space as ONNX, with a manifest and a CSV to fill in."""
-    from binas.costs.exchange import export_blocks as export
-    from binas.costs.exchange import some_networks
+    from binas.costs.exchange import export_blocks as export, some_networks
     from binas.space.files import load_space
 
     chosen, progress = load_space(space), show_progress(quiet, as_json)

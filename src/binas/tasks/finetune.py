@@ -18,7 +18,7 @@ from binas.base.files import dump_json, exists, read_json, read_text, write_text
 from binas.base.identity import file_digest, flattened
 from binas.base.progress import Progress
 from binas.space.architecture import Architecture
-from binas.space.reading import read_architecture
+from binas.space.blockstrings import read_architecture
 from binas.space.space import SearchSpace
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import (

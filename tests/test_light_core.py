@@ -104,7 +104,7 @@ def test_the_core_searches_and_writes_its_page(run, tmp_path):
 def test_what_is_missing_is_named_with_its_pip_line(run):
     outcomes = run(
         ["example", "paper", "ex"],
-        ["train", "--out", "run"],
+        ["train", "run"],
         ["frontier", "ex", "--plot", "frontier.png"],
         ["search", "ex", "-l", "latency=45ms", "--solver", "miqcp"],
     )

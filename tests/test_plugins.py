@@ -9,11 +9,11 @@ import pytest
 
 from binas.base.errors import DataError, MeasureError, PluginError, ProblemError, SpaceError
 from binas.base.plugins import GROUPS, Registry, import_name, installed
-from binas.run.example import paper_contributions, paper_costs
 from binas.search import SearchProblem, Status, solve, solver_class
 from binas.search.solvers import SOLVERS
 from binas.space import load_space, parse_block, space_from_data, to_block_string
 from binas.space.families import _base, family_names
+from binas.testing.paper_example import paper_contributions, paper_costs
 
 EXAMPLE = Path(__file__).parent / "example_package"
 STAGE = {"name": "s1", "depths": [1, 2], "channels": 8, "configs": {"kernel": [3, 5]}, "family": "plain-conv"}
@@ -116,6 +116,46 @@ def test_a_data_set(example):
     assert (data.name, data.classes, data.size) == ("stripes", ("across", "down"), (10, 10))
     with pytest.raises(ValueError, match="does not use streaming"):
         DataConfig(kind="stripes", streaming=True)
+
+
+def test_an_estimator_is_judged_and_searched_with(example):
+    from binas.estimators import candidates, choose_estimator, make_estimator
+    from binas.space import sample_many
+    from binas.tables import Sample, Samples
+
+    space = load_space("imagenet-mbconv")
+    contributions = paper_contributions(space)
+    drawn = sample_many(space, 30, 0)
+    truth, _ = contributions.predict(drawn)
+    samples = Samples(
+        space, tuple(Sample(item, float(value)) for item, value in zip(drawn, truth, strict=True))
+    )
+    assert next(iter(candidates())) == "constant"
+    choice = choose_estimator(contributions, samples, resamples=20)
+    assert "constant" in [item.name for item in choice.estimators]
+    assert choice.chosen == "additive"
+    problem = SearchProblem.build(
+        make_estimator("constant", None, samples), paper_costs(space), ["latency=45ms"]
+    )
+    assert solve(problem).accuracy == pytest.approx(float(truth.mean()))
+
+
+def test_a_task_is_a_step_a_setting_and_a_command(example, tmp_path):
+    """In a process of its own: what tasks there are is looked up once."""
+    script = (
+        "import sys; sys.path[:0] = sys.argv[1:3]; folder = sys.argv[3]\n"
+        "from typer.testing import CliRunner\n"
+        "from binas.cli.main import app\n"
+        "from binas.run.config import load_config\n"
+        "from binas.tasks import all_steps\n"
+        "config = load_config(changes=['greet.name=Ada'])\n"
+        "assert config.greet.name == 'Ada', config\n"
+        "assert all_steps()[-1].name == 'greet'\n"
+        "said = CliRunner().invoke(app, ['greet', '--help']).output\n"
+        "assert '--name' in said and 'whom to greet' in said.lower(), said\n"
+    )
+    places = [str(tmp_path), str(EXAMPLE), str(tmp_path / "run")]
+    subprocess.run([sys.executable, "-c", script, *places], check=True)
 
 
 def test_names_choose_only_among_what_is_installed():

@@ -1,7 +1,5 @@
 """Extras and the sentences about missing packages."""
 
-import importlib
-import pkgutil
 import tomllib
 from pathlib import Path
 
@@ -9,7 +7,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from binas.base.errors import MissingPackageError
-from binas.base.packages import EXTRAS, explain_import, lazy_names, missing, need, pip_line
+from binas.base.packages import EXTRAS, explain_import, missing, need, pip_line
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DISTRIBUTIONS = {"PIL": "pillow"}  # where it is not called like the module
@@ -55,31 +53,3 @@ def test_only_packages_of_extras_that_are_absent_are_explained(monkeypatch):
     assert (
         str(error) == "this command needs no_such_module, which is not installed: pip install 'binas[train]'"
     )
-
-
-def test_lazy_names_are_those_of_the_stub(tmp_path, monkeypatch):
-    package = tmp_path / "made_up_lazy"
-    package.mkdir()
-    (package / "__init__.py").write_text(
-        "from binas.base.packages import lazy_names\n"
-        "__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)\n"
-    )
-    (package / "__init__.pyi").write_text("from made_up_lazy.part import one\nfrom json import dumps\n")
-    (package / "part.py").write_text("one = 1\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    made = importlib.import_module("made_up_lazy")
-    assert dir(made) == made.__all__ == ["dumps", "one"]
-    assert "one" not in vars(made)
-    assert made.one == 1
-    assert vars(made)["one"] == 1
-    with pytest.raises(AttributeError, match="no attribute 'two'"):
-        made.two  # noqa: B018
-
-
-@pytest.mark.parametrize("room", ["data", "training", "export"])
-def test_lazy_rooms_have_all_their_names_and_none_is_a_module_too(room):
-    package = importlib.import_module(f"binas.{room}")
-    names, _, _ = lazy_names(package.__name__, package.__file__)
-    for name in package.__all__:
-        assert names(name) is not None
-    assert not set(package.__all__) & {module.name for module in pkgutil.iter_modules(package.__path__)}

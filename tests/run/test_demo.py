@@ -3,13 +3,14 @@
 from pathlib import Path
 
 import pytest
-from binas.run.limits import check_questions
 from typer.testing import CliRunner
 
-from binas.cli import demo_commands
+from binas.cli import run_commands
 from binas.cli.main import app
 from binas.run.config import load_config
+from binas.run.run import Run
 from binas.space import load_space
+from binas.tasks.search import check_questions
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def called(monkeypatch):
     def run(out, config, changes, **more):
         found.update(out=out, config=load_config(config, changes), **more)
 
-    monkeypatch.setattr(demo_commands, "run", run)
+    monkeypatch.setattr(run_commands, "run", run)
     return found
 
 
@@ -32,14 +33,14 @@ def test_without_arguments_it_is_the_packaged_configuration(called):
     assert len(config.search.limits) == 3
     assert config.compare.random == 20
     assert config.compare.tune == 0
-    check_questions(config, load_space(config.space))
+    check_questions(Run(Path("nowhere"), config, load_space(config.space)))
 
 
-def test_compare_fine_tunes_rivals_and_settings_can_be_changed(called):
-    arguments = ["demo", "--compare", "--out", "here", "--set", "training.supernet.epochs=1", "--quiet"]
+def test_rivals_are_fine_tuned_on_request_and_settings_can_be_changed(called):
+    arguments = ["demo", "--tune-rivals", "--out", "here", "--set", "train.supernet.epochs=1", "--quiet"]
     assert CliRunner().invoke(app, arguments).exit_code == 0
-    assert called["config"].compare.tune == demo_commands.TUNED_RIVALS
-    assert called["config"].training.supernet.epochs == 1
+    assert called["config"].compare.tune == run_commands.TUNED_RIVALS
+    assert called["config"].train.supernet.epochs == 1
     assert called["out"] == Path("here")
     assert called["quiet"]
 

@@ -19,6 +19,7 @@ EXTRAS: dict[str, str] = {
     "onnx": "train",
     "onnxruntime": "train",
     "datasets": "huggingface",
+    "fsspec": "huggingface",
     "openvino": "openvino",
     "matplotlib": "plot",
     "pyscipopt": "scip",

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from binas.base.errors import BinasError, PluginError
 
@@ -33,6 +33,7 @@ GROUPS = (
     "binas.tasks",
 )
 LOG = logging.getLogger("binas")
+Thing = TypeVar("Thing")
 
 
 def installed(group: str) -> dict[str, Callable[[], Any]]:
@@ -140,3 +141,21 @@ def import_name(text: str) -> Any:
     """The thing that ``package.module:name`` names. For text in code of binas and its plugins, never in files."""
     module, _, name = text.partition(":")
     return getattr(importlib.import_module(module), name)
+
+
+def load_plugins(group: str, kind: type[Thing]) -> dict[str, Thing]:
+    """All that installed packages add to a group, by name; what is broken or no ``kind`` is logged and left out."""
+    loaded: dict[str, Thing] = {}
+    for name, load in installed(group).items():
+        try:
+            thing = load()
+        except PluginError as error:
+            LOG.warning("%s", error)
+            continue
+        if isinstance(thing, kind):
+            loaded[name] = thing
+        else:
+            LOG.warning(
+                "the plugin %r (%s) is no %s; repair the package or uninstall it.", name, group, kind.__name__
+            )
+    return loaded

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from binas.base.errors import EstimatorError
+from binas.base.plugins import load_plugins
 from binas.estimators._base import Estimator
 from binas.estimators.bilinear import BilinearEstimator
 from binas.estimators.closed_form import AdditivePredictor, BilinearPredictor, QuadraticPredictor
@@ -124,8 +125,7 @@ BUILT_IN = (
 
 def candidates() -> dict[str, Candidate]:
     """All estimators by name, the simplest first: those of binas and of installed packages."""
-    known = list(BUILT_IN)
-    # known += [load() for load in installed("binas.estimators").values()]  with binas.base.plugins; each is a Candidate
+    known = [*BUILT_IN, *load_plugins("binas.estimators", Candidate).values()]
     return {item.name: item for item in sorted(known, key=lambda item: item.complexity)}
 
 

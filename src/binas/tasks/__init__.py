@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from binas.base.plugins import installed
+from binas.base.plugins import load_plugins
 from binas.tasks._base import Step, Task
 from binas.tasks.check import CHECK
 from binas.tasks.compare import COMPARE
@@ -34,10 +34,12 @@ BUILTIN: tuple[Task, ...] = (
 @cache
 def all_tasks() -> dict[str, Task]:
     """Every task by name: ours, then those of installed packages."""
-    others = [load() for load in installed("binas.tasks").values()]
-    return {task.name: task for task in (*BUILTIN, *others)}
+    return {**{task.name: task for task in BUILTIN}, **load_plugins("binas.tasks", Task)}
 
 
 def all_steps() -> list[Step]:
     """The steps of all tasks, in order."""
     return [step for task in all_tasks().values() for step in task.steps]
+
+
+__all__ = ["BUILTIN", "Step", "Task", "all_steps", "all_tasks"]

@@ -12,7 +12,9 @@ from binas.base.progress import Progress
 from binas.base.settings import Settings
 from binas.estimators.registry import candidates, find_candidate
 from binas.search.frontier import Frontier, frontier
+from binas.search.infeasible import why_no_answer
 from binas.search.limits import check_form, parse_limits, parts_of, question_name
+from binas.search.on_device import keep_limits
 from binas.search.problem import SearchProblem
 from binas.search.result import SearchResult
 from binas.search.solve import solve
@@ -124,10 +126,6 @@ def search_for(
     problem: SearchProblem, settings: SearchSettings, on_device: bool, progress: Progress
 ) -> tuple[SearchResult, str]:
     """The best architecture, built and measured where ``on_device``; and why there is none, empty where there is one."""
-    from binas.costs.measure import measurable
-    from binas.costs.session import Plan
-    from binas.search.infeasible import why_no_answer
-    from binas.search.on_device import keep_limits
 
     def search(tightened: SearchProblem) -> SearchResult:
         return solve(tightened, settings.solver, time_limit=settings.time_limit, seed=settings.seed)
@@ -135,6 +133,9 @@ def search_for(
     if not on_device:
         result = search(problem)
         return result, why_no_answer(result)
+    from binas.costs.measure import measurable
+    from binas.costs.session import Plan
+
     plan = Plan(budget=settings.seconds_per_network)
     measure = measure_on_device(problem.space, plan, progress)
     done = keep_limits(problem, measurable(problem.costs), measure, search)

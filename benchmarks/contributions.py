@@ -32,9 +32,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
+from binas.cli.progress import Terminal as Progress
 
 from binas.base.files import exists
-from binas.cli.progress import Terminal as Progress
+from binas.base.statistics import kendall
 from binas.contributions import (
     Journal,
     OutcomeKind,
@@ -56,7 +57,6 @@ from binas.costs import analytic_costs
 from binas.data.images import IndexedImages
 from binas.data.splitting import stratified_sample
 from binas.estimators import BilinearEstimator, noise_ceiling
-from binas.estimators.metrics import kendall
 from binas.run.config import load_config
 from binas.run.run import Run
 from binas.run.start import create_run, train

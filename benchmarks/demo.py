@@ -27,6 +27,7 @@ from typing import Any
 
 from binas.run.compare_step import read_rivals
 from binas.run.machine import machine
+
 from binas.run.run import open_run
 
 CACHE = Path(__file__).parent / ".cache" / "demo"

@@ -31,13 +31,13 @@ from typing import Any
 
 import numpy as np
 
+from binas.base.statistics import kendall
 from binas.estimators import BilinearEstimator, marginal_means
 from binas.estimators.learning import make_predictor
 from binas.estimators.links import get_link
-from binas.estimators.metrics import kendall
-from binas.run.example import paper_contributions
 from binas.space import Architecture, Config, SearchSpace, Stage, load_space, sample_many
 from binas.tables import Sample, Samples
+from binas.testing.paper_example import paper_contributions
 from binas.testing.tables import read_nas_bench_macro
 
 MOST, FRESH = 6400, 500

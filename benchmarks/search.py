@@ -29,13 +29,13 @@ from typing import Any
 import numpy as np
 
 from binas.base.errors import BinasError
-from binas.run.example import paper_contributions, paper_costs
+from binas.estimators.objective import BilinearObjective
 from binas.search import Limit, SearchProblem, evaluate, frontier, make_solver, solve
 from binas.search.matrices import tight_form
-from binas.search.objective import BilinearObjective
 from binas.search.terms import build_terms, cost_row
 from binas.space import Architecture, crossover, load_space, mutate, sample
 from binas.testing import make_problem, make_space
+from binas.testing.paper_example import paper_contributions, paper_costs
 from binas.testing.tables import read_tfnas
 
 GROWTH = ["5x4x12", "7x6x12", "10x8x12", "10x8x50", "12x12x24"]

@@ -24,8 +24,8 @@ import time
 from pathlib import Path
 
 import torch
-
 from binas.cli.progress import Terminal
+
 from binas.data.augment import normalise
 from binas.run.config import load_config
 from binas.run.run import Run

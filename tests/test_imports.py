@@ -69,7 +69,7 @@ def test_a_search_on_tables_loads_nothing_heavy(tmp_path):
         "import sys, json\n"
         "sys.argv = ['binas', 'search', sys.argv[1], '--limit', 'latency=45ms', '--json']\n"
         "from binas.cli.main import app\n"
-        "from binas.run.example import write_paper_example\n"
+        "from binas.testing.paper_example import write_paper_example\n"
         "from pathlib import Path\n"
         "write_paper_example(Path(sys.argv[2]))\n"
         "app(standalone_mode=False)\n"

@@ -6,86 +6,40 @@ searching given tables never loads torch.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from binas.base.lazy import lazy_names
 from binas.version import __version__
 
 if TYPE_CHECKING:
-    from binas.export.model_file import load_model
-    from binas.run.folder import Folder, load
-    from binas.search import (
-        Evaluation,
-        Frontier,
-        Limit,
-        SearchProblem,
-        SearchResult,
-        Status,
-        best_architectures,
-        evaluate,
-        explain,
-        explain_infeasible,
-        frontier,
-        solve,
-    )
-    from binas.space import Architecture, SearchSpace, load_space
-    from binas.tables import Contributions, CostTable, load_contributions, load_costs
+    from binas.export.model_file import load_model as load_model
+    from binas.run.folder import Folder as Folder
+    from binas.run.folder import load as load
+    from binas.run.run import Run as Run
+    from binas.run.run import open_run as open_run
+    from binas.run.start import run as run
+    from binas.search import Evaluation as Evaluation
+    from binas.search import Frontier as Frontier
+    from binas.search import Limit as Limit
+    from binas.search import SearchProblem as SearchProblem
+    from binas.search import SearchResult as SearchResult
+    from binas.search import Status as Status
+    from binas.search import best_architectures as best_architectures
+    from binas.search import evaluate as evaluate
+    from binas.search import explain as explain
+    from binas.search import explain_infeasible as explain_infeasible
+    from binas.search import frontier as frontier
+    from binas.search import solve as solve
+    from binas.space import Architecture as Architecture
+    from binas.space import SearchSpace as SearchSpace
+    from binas.space import load_space as load_space
+    from binas.tables import Contributions as Contributions
+    from binas.tables import CostTable as CostTable
+    from binas.tables import load_contributions as load_contributions
+    from binas.tables import load_costs as load_costs
 
-_ROOMS = {
-    "binas.export.model_file": ("load_model",),
-    "binas.run.folder": ("Folder", "load"),
-    "binas.search": (
-        "Evaluation",
-        "Frontier",
-        "Limit",
-        "SearchProblem",
-        "SearchResult",
-        "Status",
-        "best_architectures",
-        "evaluate",
-        "explain",
-        "explain_infeasible",
-        "frontier",
-        "solve",
-    ),
-    "binas.space": ("Architecture", "SearchSpace", "load_space"),
-    "binas.tables": ("Contributions", "CostTable", "load_contributions", "load_costs"),
-}
-_HOME = {name: room for room, names in _ROOMS.items() for name in names}
-
-__all__ = [
-    "Architecture",
-    "Contributions",
-    "CostTable",
-    "Evaluation",
-    "Folder",
-    "Frontier",
-    "Limit",
-    "SearchProblem",
-    "SearchResult",
-    "SearchSpace",
-    "Status",
-    "__version__",
-    "best_architectures",
-    "evaluate",
-    "explain",
-    "explain_infeasible",
-    "frontier",
-    "load",
-    "load_contributions",
-    "load_costs",
-    "load_model",
-    "load_space",
-    "solve",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'binas' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
+__getattr__, _public = lazy_names(__name__, __file__)
+__all__ = [*_public, "__version__"]
 
 
 def __dir__() -> list[str]:

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from binas.cli.main import app
-from binas.run.example import write_paper_example
 from binas.search.solvers import SOLVERS
+from binas.testing.paper_example import write_paper_example
 from binas.version import __version__
 
 

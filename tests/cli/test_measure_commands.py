@@ -8,8 +8,6 @@ from typer.testing import CliRunner
 
 from binas.base.errors import BinasError, FileError, MeasureError, ProblemError, UnitError
 from binas.cli.main import app
-from binas.cli.progress import progress_bar, time_left
-from binas.costs.session import Progress
 from binas.space import load_space
 from binas.tables.contributions import Contributions
 from binas.tables.costs import load_costs
@@ -177,7 +175,7 @@ class TestSearchOnDevice:
             run("search", folder, "-l", "latency=10s", "--verify-on-device")
 
     def test_tables_of_other_devices_cannot_be_kept_here(self, tmp_path):
-        from binas.run.example import write_paper_example
+        from binas.testing.paper_example import write_paper_example
 
         write_paper_example(tmp_path)
         with pytest.raises(ProblemError, match="none does"):
@@ -190,12 +188,3 @@ def test_the_doctor_says_what_is_missing_and_why():
     assert "noise:" in said
     data = json.loads(run("doctor", "--json"))
     assert {item["backend"] for item in data["backends"]} == {"torch", "onnxruntime", "openvino"}
-
-
-def test_the_progress_bar_is_silent_where_nobody_looks(capfd):
-    with progress_bar() as report:
-        report(Progress("round 1 of 2", 0.5, 61.0))
-    assert capfd.readouterr() == ("", "")
-    assert time_left(61.0) == "1 min 01 s left"
-    assert time_left(9.4) == "9 s left"
-    assert time_left(None) == ""

@@ -4,15 +4,14 @@ import json
 
 import pytest
 import torch
+from binas.run.steps import STEPS as ALL
 from small_networks import make, stage
 
 import binas
-from binas.cli.progress import Terminal, duration
+from binas.base.progress import Progress
 from binas.run.engine import advance
 from binas.run.run import open_run
 from binas.run.status import standings
-from binas.run.steps import STEPS as ALL
-from binas.run.teller import Teller
 from binas.space import save_space
 from tiny_run import PHASE, STEPS, TAUGHT, call, run_json
 
@@ -159,53 +158,17 @@ def test_init_never_overwrites(tmp_path):
     assert out.read_text() == before
 
 
-class TestTerminal:
-    def test_plain_lines_now_and_then_where_nobody_looks(self, capfd, monkeypatch):
-        clock = iter([0.0, 1.0, 20.0, 40.0, 45.0, 50.0])
-        monkeypatch.setattr("binas.cli.progress.time.monotonic", lambda: next(clock))
-        told = Terminal()
-        told.begin("supernet")
-        told.show(0.0, "")
-        told.show(0.5, "epoch 1")
-        told.show(0.6, "epoch 1")
-        told.show(0.8, "epoch 2", 12.0)
-        told.end()
-        assert capfd.readouterr().err.splitlines() == [
-            "supernet: begins",
-            "supernet: 50%, 20 s left, epoch 1",
-            "supernet: 80%, 12 s left, epoch 2",
-            "supernet: 50 s",
-        ]
-
-    def test_a_bar_on_a_terminal(self, capfd, monkeypatch):
-        monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-        monkeypatch.setenv("FORCE_COLOR", "1")
-        monkeypatch.setattr("binas.cli.progress.REDRAW_SECONDS", 0.0)
-        told = Terminal()
-        told.begin("costs")
-        told.show(0.5, "round 3 of 6", 61.0)
-        told.say("a noisy machine")
-        told.end()
-        said = capfd.readouterr().err
-        assert "1 min 01 s left" in said
-        assert "costs round 3 of 6" in said
-        assert "costs: a noisy machine" in said
-
-    def test_durations(self):
-        assert [duration(s) for s in (0.2, 59.4, 61, 7322)] == ["0 s", "59 s", "1 min 01 s", "2 h 02 min"]
-
-
 class Stopped(BaseException):
     pass
 
 
-class Stops(Teller):
+class Stops(Progress):
     """Interrupts the training of the supernet at its first batch."""
 
     def begin(self, step):
         self.step = step
 
-    def show(self, done, doing, left=None):
+    def show(self, done, doing="", left=None):
         if self.step == "supernet":
             raise Stopped
 

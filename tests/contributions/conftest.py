@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from binas.contributions import Journal, Recorded, Watcher
+from binas.contributions import Journal, Recorded
 from binas.contributions.design import Design
 from binas.contributions.factorial import kinds_of
 from binas.contributions.outcomes import Outcomes
@@ -61,7 +61,7 @@ def record():
         def paths(images, number):
             return balanced_paths(evaluator.space, images, number, seed)
 
-        measure(evaluator, journal, passes, paths, Watcher())
+        measure(evaluator, journal, passes, paths)
         return Recorded(Design(evaluator.space), journal, passes, seed, kinds_of(outcome))
 
     return recorded

@@ -7,7 +7,7 @@ from binas.base.errors import ArchitectureError
 from binas.contributions import TableEvaluator
 from binas.contributions.design import Design
 from binas.contributions.outcomes import LOWEST_LOG, Outcomes, outcome_values
-from binas.search.objective import column_total
+from binas.estimators.objective import column_total
 from binas.space import Config, SearchSpace, Stage, load_space, sample_many
 from binas.tables import Column
 from binas.testing import make_space

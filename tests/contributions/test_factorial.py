@@ -9,7 +9,7 @@ from binas.contributions import TableEvaluator, factorial, factorial_contributio
 from binas.contributions.factorial import looks, stability
 from binas.contributions.normal import normal_equations
 from binas.contributions.shrinkage import choose_settings
-from binas.search.objective import column_total
+from binas.estimators.objective import column_total
 from binas.space import sample_many
 from binas.testing import make_space
 from binas.testing.evaluators import KnownEvaluator, known_contributions

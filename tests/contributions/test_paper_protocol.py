@@ -7,7 +7,7 @@ from binas.base.errors import ConfigError
 from binas.contributions import TableEvaluator, paper, paper_contributions, paper_passes
 from binas.contributions.design import Design
 from binas.contributions.paper import Condition, conditions, contrasts, depths_of_block
-from binas.search.objective import column_total
+from binas.estimators.objective import column_total
 from binas.space import load_space
 from binas.tables import Column, Contributions
 from binas.testing import make_space

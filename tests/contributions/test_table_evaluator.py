@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from binas.base.errors import ArchitectureError
+from binas.base.statistics import kendall
 from binas.contributions import TableEvaluator, factorial_contributions, paper
 from binas.estimators import BilinearEstimator
-from binas.estimators.metrics import kendall
 from binas.space import Architecture, Config, SearchSpace, Stage
 from binas.testing import make_space
 from binas.testing.tables import read_nas_bench_macro

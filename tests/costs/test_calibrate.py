@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from binas.base.interval import Interval
 from binas.costs.calibrate import (
     FITTED,
     FORMULAS,
@@ -38,7 +39,7 @@ def networks(cost, scale, per_stage, constant, count=20, noise=0.0, seed=1):
         overhead = sum(b * d for b, d in zip(per_stage, depths, strict=True))
         truth = scale * float(block_sums(SPACE, cost, [architecture])[0]) + overhead + constant
         value = truth * (1 + noise * rng.normal())
-        result.append(MeasuredNetwork(architecture, value, value, value, (value, value)))
+        result.append(MeasuredNetwork(architecture, Interval(value, value, value), (value, value)))
     return result
 
 
@@ -68,7 +69,7 @@ def test_the_calibrated_table_predicts_what_the_fit_says(scale, overhead, consta
     cost = isolated(seed)
     table = calibrated(SPACE, cost, calibrate(SPACE, cost, networks(cost, scale, (overhead,) * 3, constant)))
     for other in networks(cost, scale, (overhead,) * 3, constant, count=10, seed=seed + 1000):
-        assert table.of(SPACE, [other.architecture]) == pytest.approx(other.measured, rel=1e-6)
+        assert table.of(SPACE, [other.architecture]) == pytest.approx(other.cost.value, rel=1e-6)
 
 
 def test_a_noisy_fit_is_close_and_errors_scale_with_it():
@@ -84,7 +85,7 @@ def test_a_noisy_fit_is_close_and_errors_scale_with_it():
 def test_no_cost_becomes_negative_however_the_networks_look():
     cost = isolated()
     rising = networks(cost, 2.0, (0.0,) * 3, -0.4)
-    found = calibrate(SPACE, cost, [n for n in rising if n.measured > 0])
+    found = calibrate(SPACE, cost, [n for n in rising if n.cost.value > 0])
     assert found.scale >= 0
     assert found.constant >= 0
 
@@ -95,7 +96,7 @@ def test_stages_that_are_empty_or_of_one_depth_are_no_obstacle():
     values = Column.build(space, lambda s, i: 0.0, lambda s, b, c: float(rng.uniform(0.1, 0.4)))
     cost = Cost("latency", parse_unit("ms"), 0.5, values)
     known = [
-        MeasuredNetwork(a, value, value, value, (value, value))
+        MeasuredNetwork(a, Interval(value, value, value), (value, value))
         for a in dict.fromkeys(sample_many(space, 100, 0))
         if a.depths[0] == 0
         for value in [1.2 * float(block_sums(space, cost, [a])[0]) + 0.05 * sum(a.depths) + 0.3]
@@ -103,7 +104,7 @@ def test_stages_that_are_empty_or_of_one_depth_are_no_obstacle():
     table = calibrated(space, cost, calibrate(space, cost, known))
     assert table.fixed >= 0
     for network in known:
-        assert table.of(space, [network.architecture]) == pytest.approx(network.measured)
+        assert table.of(space, [network.architecture]) == pytest.approx(network.cost.value)
 
 
 def test_forms_with_more_numbers_than_networks_are_not_tried():

@@ -7,7 +7,7 @@ from test_backends import HERE
 from test_workloads import tiny  # noqa: F401  (a fixture)
 
 from binas.base.errors import MeasureError
-from binas.costs.backends import BACKENDS
+from binas.costs.backends import backend_class
 from binas.costs.device import BackendDevice
 from binas.costs.doctor import diagnose, noise_of
 from binas.costs.machine import cpu_count, cpu_name, device_name, runtime_name
@@ -89,7 +89,7 @@ def test_energy_needs_counters(tiny):  # noqa: F811
     ],
 )
 def test_each_setting_has_its_clock(settings, meter):
-    device = BackendDevice(BACKENDS[settings.backend](settings), lambda _: control_workload())
+    device = BackendDevice(backend_class(settings.backend)(settings), lambda _: control_workload())
     assert device.meter is device.seconds is meter
 
 

@@ -7,15 +7,28 @@ import pytest
 from fake_device import FakeClock, FakeDevice, KilledError
 
 from binas.base.errors import FileError, MeasureError
+from binas.base.progress import Progress
 from binas.costs.journal import Journal
-from binas.costs.session import CONTROL, Plan, Progress, run_session
+from binas.costs.session import CONTROL, Plan, run_session
 
 TRUTH = {f"block {i}": 1e-5 * (1 + i) ** 1.5 for i in range(12)}
 PLAN = Plan(rounds=40, budget=1e9)
 WANTED = {"entries": [CONTROL, *TRUTH]}
 
 
-def run(device, plan=PLAN, journal=None, progress=lambda _: None):
+class Seen(Progress):
+    """Keeps what it is shown."""
+
+    def __init__(self):
+        self.done, self.doing, self.left = [], [], []
+
+    def show(self, done, doing="", left=None):
+        self.done.append(done)
+        self.doing.append(doing)
+        self.left.append(left)
+
+
+def run(device, plan=PLAN, journal=None, progress=None):
     return run_session(list(device.truth), device, plan, device.clock, journal, progress)
 
 
@@ -107,24 +120,23 @@ class TestProcedure:
         assert "--budget" in warning
 
     def test_progress_tells_the_time_left(self):
-        seen: list[Progress] = []
-        run(FakeDevice(TRUTH), Plan(rounds=4, budget=1e9), progress=seen.append)
-        preparing, rounds = seen[:13], seen[13:]
-        assert all(p.doing.startswith("preparing") and p.left is None for p in preparing)
-        fractions, lefts = [p.fraction for p in rounds], [p.left for p in rounds]
-        assert fractions == sorted(fractions)
-        assert {0.25, 0.5, 0.75} <= set(fractions)
+        seen = Seen()
+        run(FakeDevice(TRUTH), Plan(rounds=4, budget=1e9), progress=seen)
+        assert all(doing.startswith("preparing") for doing in seen.doing[:13])
+        assert seen.left[:13] == [None] * 13
+        shares, lefts = seen.done[13:], seen.left[13:]
+        assert shares == sorted(shares)
+        assert {0.25, 0.5, 0.75} <= set(shares)
         assert all(left is not None for left in lefts)
         assert lefts[-1] < lefts[0] / 4
-        assert rounds[-1].doing == "round 4 of 4"
+        assert seen.doing[-1] == "round 4 of 4"
 
     def test_further_rounds_tell_the_rest_of_the_budget(self):
-        seen: list[Progress] = []
-        plan = Plan(rounds=2, tolerance=1e-4, budget=0.5)
-        run(FakeDevice(TRUTH, jitter=0.5), plan, progress=seen.append)
-        assert seen[-1].fraction == 1.0
-        assert "entries to settle" in seen[-1].doing
-        assert seen[-1].left < 0.1
+        seen, plan = Seen(), Plan(rounds=2, tolerance=1e-4, budget=0.5)
+        run(FakeDevice(TRUTH, jitter=0.5), plan, progress=seen)
+        assert seen.done[-1] == 1.0
+        assert "entries to settle" in seen.doing[-1]
+        assert seen.left[-1] < 0.1
 
     def test_nothing_to_measure(self):
         with pytest.raises(MeasureError, match="nothing to measure"):
@@ -170,14 +182,16 @@ class TestResume:
         assert resumed.seconds == pytest.approx(whole.seconds)
         assert len(rest.calls) + killed_at == sum(map(len, whole.samples.values())) + whole.control.count
 
-    def test_half_a_line_is_cut_off(self, tmp_path):
+    def test_half_a_line_is_passed_over(self, tmp_path):
         path = tmp_path / "journal"
         with pytest.raises(KilledError):
             self.session(self.device(dies_after=30), path)
-        whole = path.read_text()
-        path.write_text(whole[:-7])
-        assert len(Journal.open(path, WANTED).samples) == 29
-        assert path.read_text() == "".join(whole.splitlines(keepends=True)[:-1])
+        samples = Journal.open(path, WANTED).samples
+        path.write_text(path.read_text()[:-7])
+        resumed = Journal.open(path, WANTED)
+        assert resumed.samples == samples[:29]
+        resumed.add(samples[29])
+        assert Journal.open(path, WANTED).samples == samples
 
     def test_a_finished_journal_needs_no_device(self, tmp_path):
         whole = self.session(self.device(), tmp_path / "journal")
@@ -188,7 +202,7 @@ class TestResume:
         path = tmp_path / "journal"
         self.session(self.device(), path)
         before = path.read_text()
-        with pytest.raises(MeasureError, match="belongs to another measuring"):
+        with pytest.raises(MeasureError, match="belongs to another measuring: space was None, now 'other'"):
             Journal.open(path, {**WANTED, "space": "other"})
         assert path.read_text() == before
 

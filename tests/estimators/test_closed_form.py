@@ -14,6 +14,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
 from binas.base.errors import EstimatorError, FileError
+from binas.base.statistics import kendall
 from binas.estimators import (
     AdditivePredictor,
     BilinearEstimator,
@@ -25,8 +26,7 @@ from binas.estimators import (
 from binas.estimators.closed_form import ClosedFormPredictor
 from binas.estimators.files import closed_form_from_data
 from binas.estimators.links import LINKS, LinkName, get_link
-from binas.estimators.metrics import kendall
-from binas.search import SearchProblem, as_objective, evaluate, solve
+from binas.search import SearchProblem, evaluate, solve
 from binas.space import enumerate_all
 from binas.tables import Samples
 from binas.testing import brute_force
@@ -166,7 +166,7 @@ class TestSearch:
         (BilinearPredictor, "miqcp"), (QuadraticPredictor, "miqcp")], ids=lambda x: getattr(x, "kind", x))  # fmt: skip
     def test_the_optimum_is_found(self, kind: type[ClosedFormPredictor], solver: str, link: LinkName) -> None:
         predictor = kind(link=link).fit(some(70, noise=0.3))
-        problem = SearchProblem(UNEVEN, as_objective(predictor))
+        problem = SearchProblem(UNEVEN, predictor.objective())
         predicted = predictor.predict(EVERY)
         found = solve(problem, solver)
         assert found.status == "optimal"
@@ -177,13 +177,13 @@ class TestSearch:
     @kinds
     def test_objectives_have_the_values_of_predictions(self, kind: type[ClosedFormPredictor]) -> None:
         predictor = kind(link="log").fit(some(50, noise=0.5))
-        problem = SearchProblem(UNEVEN, as_objective(predictor))
+        problem = SearchProblem(UNEVEN, predictor.objective())
         values = [evaluate(problem, item).accuracy for item in EVERY]
-        np.testing.assert_allclose(predictor.predict(EVERY), get_link("log").inverse(values))
+        np.testing.assert_allclose(values, predictor.predict(EVERY))
 
     def test_not_before_fitting(self) -> None:
         with pytest.raises(EstimatorError, match="this quadratic predictor has learned nothing yet"):
-            as_objective(QuadraticPredictor())
+            QuadraticPredictor().objective()
 
 
 class TestFiles:

@@ -12,12 +12,12 @@ from made import UNEVEN, samples_of
 from safetensors.torch import save_file
 
 from binas.base.errors import EstimatorError, FileError
+from binas.base.statistics import kendall
 from binas.estimators import QuadraticPredictor, load_predictor
 from binas.estimators.links import LINKS, LinkName, get_link
-from binas.estimators.metrics import kendall
 from binas.estimators.mlp import MLPPredictor
-from binas.search import SearchProblem, as_objective, evaluate, solve
-from binas.search.objective import CallableObjective
+from binas.estimators.objective import CallableObjective
+from binas.search import SearchProblem, evaluate, solve
 from binas.space import enumerate_all, load_space
 from binas.tables import Samples
 
@@ -80,12 +80,12 @@ def test_links(link: LinkName) -> None:
 
 class TestSearch:
     def test_objective_is_the_prediction(self, fitted: MLPPredictor) -> None:
-        problem = SearchProblem(UNEVEN, as_objective(fitted))
+        problem = SearchProblem(UNEVEN, fitted.objective())
         values = [evaluate(problem, item).accuracy for item in EVERY[:20]]
         np.testing.assert_allclose(values, fitted.predict(EVERY[:20]), rtol=1e-6)
 
     def test_relaxed_values_and_gradients(self, fitted: MLPPredictor) -> None:
-        objective = as_objective(fitted)
+        objective = fitted.objective()
         assert isinstance(objective, CallableObjective)
         assert objective.relaxed is not None
         assert objective.gradient is not None
@@ -108,7 +108,7 @@ class TestSearch:
     @pytest.mark.parametrize("solver", ["evolution", "frank-wolfe"])
     def test_solvers_take_it(self, fitted: MLPPredictor, solver: str) -> None:
         settings = {"iterations": 30}
-        found = solve(SearchProblem(UNEVEN, as_objective(fitted)), solver, **settings)
+        found = solve(SearchProblem(UNEVEN, fitted.objective()), solver, **settings)
         assert found.architecture is not None
         assert found.accuracy is not None
         assert found.accuracy > np.quantile(fitted.predict(EVERY), 0.9)
@@ -164,6 +164,6 @@ def test_too_few_samples() -> None:
 
 
 def test_nothing_before_fitting() -> None:
-    for use in (lambda: MLPPredictor().predict(EVERY), lambda: as_objective(MLPPredictor())):
+    for use in (lambda: MLPPredictor().predict(EVERY), lambda: MLPPredictor().objective()):
         with pytest.raises(EstimatorError, match="this mlp predictor has learned nothing yet"):
             use()

@@ -9,6 +9,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from binas.base.statistics import kendall
 from binas.estimators import (
     AdditivePredictor,
     BilinearEstimator,
@@ -19,9 +20,8 @@ from binas.estimators import (
     report,
 )
 from binas.estimators.closed_form import Solver
-from binas.estimators.links import LinkName, get_link
-from binas.estimators.metrics import kendall
-from binas.search import SearchProblem, as_objective, solve
+from binas.estimators.links import LinkName
+from binas.search import SearchProblem, solve
 from binas.space import Architecture, Config, SearchSpace, Stage, load_space
 from binas.tables import Sample, Samples
 from binas.testing.tables import MacroRecord, read_nas_bench_macro
@@ -153,9 +153,9 @@ def test_the_optimum_of_a_within_stage_estimator_is_a_good_network(
     networks: Samples, records: dict[Architecture, MacroRecord]
 ) -> None:
     estimator = WithinStageEstimator(link="log").fit(networks.split(500, 1)[0])
-    found = solve(SearchProblem(networks.space, as_objective(estimator)))
+    found = solve(SearchProblem(networks.space, estimator.objective()))
     assert found.status == "optimal"
     assert found.architecture is not None
     predicted = estimator.predict(networks.architectures)
-    assert found.accuracy == pytest.approx(float(get_link("log").forward(predicted.max())))
+    assert found.accuracy == pytest.approx(predicted.max())
     assert records[found.architecture].accuracy > np.quantile(networks.accuracy, 0.98)

@@ -8,8 +8,8 @@ from made import UNEVEN, random_contributions, space_of
 
 from binas.estimators import BilinearEstimator, ablation
 from binas.estimators.links import LINKS, LinkName
+from binas.estimators.objective import BilinearObjective
 from binas.estimators.parts import separated
-from binas.search.objective import BilinearObjective
 from binas.space import enumerate_all, sample_many
 from binas.tables import Column
 

@@ -8,7 +8,8 @@ from made import UNEVEN, distinct, samples_of, space_of
 
 from binas.base.errors import EstimatorError
 from binas.estimators import WithinStageEstimator
-from binas.search import Limit, SearchProblem, as_objective, frontier, solve
+from binas.search import SearchProblem, frontier, solve
+from binas.search.limits import Limit
 from binas.space import enumerate_all
 from binas.tables import Cost, parse_unit
 from binas.testing import brute_force, brute_force_frontier
@@ -35,7 +36,7 @@ def test_search_is_exact_under_limits(seed: int, limit: float) -> None:
     cost = Cost(
         "latency", parse_unit("ms"), 1.0, random_column(UNEVEN, np.random.default_rng(seed), 0.5, 3.0)
     )
-    problem = SearchProblem(UNEVEN, as_objective(estimator), {"latency": cost}, (Limit("latency", limit),))
+    problem = SearchProblem(UNEVEN, estimator.objective(), {"latency": cost}, (Limit("latency", limit),))
     best = brute_force(problem)
     found = solve(problem)
     assert (found.accuracy is None) == (best is None)

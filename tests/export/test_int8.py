@@ -10,10 +10,11 @@ import torch
 from exported import network_and_facts
 from small_data import bar_data
 
+from binas.base.interval import Interval
 from binas.costs.session import Plan
 from binas.export import Int8Facts, Quantisation, export_network
 from binas.export.graph import Graph
-from binas.export.int8 import Latency, onnx_accuracy, quantise
+from binas.export.int8 import onnx_accuracy, quantise
 from binas.export.onnx_file import OnnxRun, onnx_file
 
 SHORT = Plan(rounds=3, budget=1.0, sample_seconds=1e-4)
@@ -117,13 +118,13 @@ def test_validation_images_and_normalised_input():
 @pytest.mark.parametrize(
     ("after", "said"),
     [
-        (Latency(2.0, 1.9, 2.1), "slower than float32 on this machine (2.00 times its latency)"),
-        (Latency(0.5, 0.4, 0.6), "2.00 times as fast as float32 on this machine"),
-        (Latency(1.02, 0.99, 1.05), "as fast as float32 on this machine within the noise"),
+        (Interval(2.0, 1.9, 2.1), "slower than float32 on this machine (2.00 times its latency)"),
+        (Interval(0.5, 0.4, 0.6), "2.00 times as fast as float32 on this machine"),
+        (Interval(1.02, 0.99, 1.05), "as fast as float32 on this machine within the noise"),
     ],
 )
 def test_the_verdict_says_when_it_is_slower(after, said):
-    before = Latency(1.0, 0.98, 1.01)
+    before = Interval(1.0, 0.98, 1.01)
     facts = Int8Facts("0" * 64, 30, 100, 8, "test", 10, 90.0, 89.5, before, after, "cpu", "ort")
     assert said in facts.verdict
     assert "-0.50 points" in facts.verdict

@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 
+from binas.base.interval import Interval
 from binas.costs import analytic_costs
 from binas.report.data import Chosen, Reference, ReportData, StepTime
 from binas.search import Limit, SearchProblem, evaluate, solve
@@ -16,7 +17,6 @@ from binas.tables import (
     Contributions,
     Cost,
     CostTable,
-    Interval,
     NetworkCheck,
     Sample,
     Samples,

@@ -1,31 +1,29 @@
 """Lock, log, records and the time left, each on its own."""
 
 import json
-import signal
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
+from binas.run.step import Record, Step, outcome, read_record, write_record
+from binas.run.steps import SEARCH, STEPS
 
 from binas.base.errors import ConfigError, FileError
+from binas.base.identity import identity_of
+from binas.base.lock import locked
+from binas.base.progress import Progress
 from binas.run.config import load_config
 from binas.run.engine import State, advance, judge
-from binas.run.lock import locked
 from binas.run.log import log_event, read_log
 from binas.run.start import create_run
 from binas.run.status import Standing, standing, total_left
-from binas.run.step import Record, Step, identity_of, outcome, read_record, write_record
-from binas.run.steps import SEARCH, STEPS
-from binas.run.teller import Share, Teller
 from tiny_run import one_thread, write_config
 
 
-class Heard(Teller):
+class Heard(Progress):
     def __init__(self):
         self.lines = []
 
-    def show(self, done, doing, left=None):
+    def show(self, done, doing="", left=None):
         self.lines.append((round(done, 3), doing, left))
 
     def say(self, text):
@@ -39,26 +37,6 @@ class TestLock:
             advance(run, STEPS)
         with locked(tmp_path / "run"), pytest.raises(FileError, match="another binas process"):
             create_run(tmp_path / "run", run.config)
-
-    def test_a_killed_process_leaves_no_lock(self, tmp_path):
-        script = (
-            "import sys, time\nfrom pathlib import Path\nfrom binas.run.lock import locked\n"
-            "with locked(Path(sys.argv[1])):\n    print('held', flush=True)\n    time.sleep(60)\n"
-        )
-        process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE)
-        assert process.stdout.readline() == b"held\n"
-        with pytest.raises(FileError), locked(tmp_path):
-            pass
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        with locked(tmp_path):
-            pass
-
-    def test_a_file_is_no_folder(self, tmp_path):
-        (tmp_path / "file").write_text("")
-        with pytest.raises(FileError, match="cannot work in"), locked(tmp_path / "file"):
-            pass
 
 
 class TestLog:
@@ -117,8 +95,8 @@ class TestEngine:
         return create_run(tmp_path / "run", load_config(write_config(tmp_path / "config")))
 
     def test_a_step_that_fails_keeps_its_time_and_goes_on(self, run):
-        def fails(run, teller):
-            teller.say("trying")
+        def fails(run, progress):
+            progress.say("trying")
             raise RuntimeError("no luck")
 
         step = Step("made", "fail", fails, ("made.json",))
@@ -129,7 +107,7 @@ class TestEngine:
         assert judge(run, step).word == "started"
         spent = read_record(run.folder, "made").seconds
 
-        def works(run, teller):
+        def works(run, progress):
             (run.folder / "made.json").write_text("{}")
 
         better = Step("made", "work", works, ("made.json",))
@@ -138,15 +116,15 @@ class TestEngine:
         assert advance(run, (better,)) == []
 
     def test_a_new_version_of_a_step_is_done_again(self, run):
-        def works(run, teller):
+        def works(run, progress):
             (run.folder / "made.json").write_text("{}")
 
-        teller = Heard()
-        advance(run, (Step("made", "", works, ("made.json",)),), teller)
+        progress = Heard()
+        advance(run, (Step("made", "", works, ("made.json",)),), progress)
         newer = Step("made", "", works, ("made.json",), version=2)
         assert judge(run, newer).reasons == ("version was 1, now 2",)
-        assert advance(run, (newer,), teller) == ["made"]
-        assert "made.json of before moved to old/" in teller.lines[-1]
+        assert advance(run, (newer,), progress) == ["made"]
+        assert "made.json of before moved to old/" in progress.lines[-1]
 
     def test_a_file_nobody_recorded_is_not_overwritten(self, run):
         (run.folder / "made.json").write_text("mine")
@@ -167,7 +145,7 @@ class TestEngine:
 
 class TestTimeLeft:
     def state(self, word, record=None, inputs=None, amount="epochs"):
-        step = Step("supernet", "", lambda run, teller: None, (), amount=amount)
+        step = Step("supernet", "", lambda run, progress: None, (), amount=amount)
         return State(step, word, inputs or {}, record)
 
     def record(self, **inputs):
@@ -196,14 +174,6 @@ class TestTimeLeft:
         ]
         assert total_left(stood) == (40.0, ["supernet"])
         assert json.dumps(stood[1].to_json())
-
-
-def test_a_share_of_a_step_tells_of_the_whole():
-    heard = Heard()
-    part = Share(heard, 1, 4, "network 2 of 4")
-    part.show(0.5, "epoch 1", 3.0)
-    part.say("done")
-    assert heard.lines == [(0.375, "network 2 of 4 epoch 1", None), "network 2 of 4: done"]
 
 
 def test_devices_that_are_not_here(monkeypatch):

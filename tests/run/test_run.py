@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from binas.run.limits import check_questions
 from small_data import bars
 from small_networks import BOTTLENECK, MBCONV
 from typer.testing import CliRunner
@@ -20,7 +21,6 @@ from typer.testing import CliRunner
 from binas.base.errors import BinasError, ConfigError
 from binas.cli.main import app
 from binas.run.config import load_config, save_config
-from binas.run.limits import check_questions
 from binas.run.run import open_run
 from binas.run.start import create_run
 from binas.space import load_space, save_space

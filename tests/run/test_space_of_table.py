@@ -1,8 +1,8 @@
 import pytest
+from binas.run.table_files import space_of_table
 
 from binas.base.errors import SpaceError
 from binas.costs import analytic_costs
-from binas.run.table_files import space_of_table
 from binas.space import load_space, save_space
 from binas.space.files import space_from_data, space_to_data
 

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from binas.run.steps import STEPS as ALL
 from small_data import bars
 
 import binas.base.files
@@ -19,9 +20,7 @@ import binas.training.checkpoint
 from binas.run import costs_step, engine
 from binas.run.config import load_config
 from binas.run.log import read_log
-from binas.run.run import open_run
 from binas.run.start import create_run
-from binas.run.steps import STEPS as ALL
 from tiny_run import NETWORKS, STEPS, call, final, made_table, one_thread, run_json, write_config
 
 
@@ -192,12 +191,13 @@ def test_finished_training_is_not_thrown_away_unasked(copied, change):
     assert before == {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()}
 
 
-def test_weights_that_are_gone_are_trained_again_and_what_follows_stays(copied, finished):
+def test_weights_that_are_gone_are_trained_again_when_asked_and_what_follows_stays(copied, finished):
     """Training is exact, so the heaviest network comes out the same, and the supernet need not be done again."""
     (copied / "heaviest" / "weights.json").unlink()
     kept = {path: path.stat().st_mtime_ns for path in (copied / "supernet").iterdir()}
-    with one_thread():
-        assert engine.advance(open_run(copied), ALL) == ["heaviest"]
+    code, said = call("run", "--out", copied)
+    assert (code, "is missing" in said, "--redo" in said) == (2, True, True)
+    assert run_json("--out", copied, "--redo")["done"] == ["heaviest"]
     assert kept == {path: path.stat().st_mtime_ns for path in kept}
     assert final(copied) == final(finished)
 

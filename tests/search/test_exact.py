@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import problems
 
+from binas.estimators.objective import BilinearObjective
 from binas.search.dual import Padded, best_for, solve_dual
 from binas.search.lagrangian import TooManyError, solve_exact
-from binas.search.objective import BilinearObjective
-from binas.search.problem import Limit, SearchProblem
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem
 from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.terms import build_terms, limit_rows

@@ -49,8 +49,8 @@ def test_points_that_are_no_architecture_are_outside_both_forms():
 
 
 def test_sizes_of_the_paper():
-    from binas.run.example import paper_contributions, paper_costs
     from binas.search.problem import SearchProblem
+    from binas.testing.paper_example import paper_contributions, paper_costs
 
     space = load_space("imagenet-mbconv")
     problem = SearchProblem.build(paper_contributions(space), paper_costs(space), ["latency=45ms"])

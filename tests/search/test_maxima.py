@@ -14,9 +14,10 @@ from binas.search.alternatives import best_architectures
 from binas.search.explain import explain
 from binas.search.frontier import frontier
 from binas.search.infeasible import explain_infeasible
+from binas.search.limits import Limit, parse_limits
 from binas.search.matrices import paper_form, tight_form
 from binas.search.price import prices
-from binas.search.problem import Limit, SearchProblem, evaluate, parse_limit
+from binas.search.problem import SearchProblem, evaluate
 from binas.search.restrict import levels
 from binas.search.result import Answer, Status
 from binas.search.verify import verify
@@ -281,4 +282,4 @@ def test_matrices_refuse_what_is_no_sum(form):
 
 def test_lower_limits_are_refused():
     with pytest.raises(ProblemError, match="memory is a maximum over blocks; it takes only upper limits"):
-        memory_problem(parse_limit("memory>=3kB", memory_problem().costs))
+        memory_problem(*parse_limits("memory>=3kB", memory_problem().space, memory_problem().costs))

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from binas.estimators.objective import BilinearObjective, CallableObjective, StagewiseObjective
 from binas.search.frontier import frontier
-from binas.search.objective import BilinearObjective, CallableObjective, StagewiseObjective
-from binas.search.problem import Limit, SearchProblem
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem
 from binas.search.solve import solve
 from binas.space import load_space
 from binas.tables.costs import Cost

@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from binas.estimators.objective import BilinearObjective, CallableObjective
 from binas.search.knapsack import relaxed_knapsack
-from binas.search.objective import BilinearObjective, CallableObjective
-from binas.search.problem import Limit, SearchProblem, evaluate
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem, evaluate
 from binas.search.solve import solve
 from binas.search.solvers._relaxed import Domain, Point, anchor, stage_blocks, start_point, whole_blocks
 from binas.search.solvers.bcfw import BlockSteps, bilinear_smooth

@@ -10,7 +10,8 @@ from jsonschema import Draft202012Validator, ValidationError
 from test_table_files import SPACE, changed, example_costs
 
 from binas.base.errors import TableError
-from binas.tables import Calibration, CostTable, Interval, NetworkCheck, Verification, load_costs, schema
+from binas.base.interval import Interval
+from binas.tables import Calibration, CostTable, NetworkCheck, Verification, load_costs, schema
 from binas.tables.costs import costs_from_data
 
 

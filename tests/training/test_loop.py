@@ -8,25 +8,26 @@ from small_data import bar_data, bench, quick
 from small_networks import BOTTLENECK, MBCONV
 from torch import nn
 
-from binas.base.errors import CheckpointError, TrainingError
-from binas.training import Reporter, RunReporter, make_accelerator, train_heaviest, train_supernet
+from binas.base.errors import CheckpointError, FileError, TrainingError
+from binas.base.progress import Progress
+from binas.training import Reporter, make_accelerator, train_heaviest, train_supernet
 from binas.training.averaging import Average
 from binas.training.checkpoint import load_checkpoint
 from binas.training.config import Phase
 from binas.training.loop import Job, fit, learning_rate
 from binas.training.losses import soft_cross_entropy, targets
-from binas.training.reporting import read_metrics
+from binas.training.reporting import keep_figures, read_metrics
 
 
 class Killed(Exception):
     pass
 
 
-class KillAfter(RunReporter):
+class KillAfter(Reporter):
     """Reports as usual, then ends the process, so to say, after some steps."""
 
     def __init__(self, folder, steps):
-        super().__init__(folder, quiet=True)
+        super().__init__(folder)
         self.left = steps
 
     def advance(self, done, **values):
@@ -37,7 +38,7 @@ class KillAfter(RunReporter):
 
 
 def both_phases(folder, config, reporter=None):
-    where = bench(folder, config, reporter or RunReporter(folder, quiet=True))
+    where = bench(folder, config, reporter or Reporter(folder))
     return train_supernet(train_heaviest(MBCONV, where), where)
 
 
@@ -171,7 +172,16 @@ def test_the_reporter_is_closed_when_a_step_fails(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", [{"epoch": "x"}, {"epoch": 99}, {"batch": 99}, {"loss": None}, {"batch": -1}, {"more": 1}]
+    "change",
+    [
+        {"epoch": "x"},
+        {"epoch": 99},
+        {"batch": 7},
+        {"epoch": 2, "batch": 1},
+        {"loss": None},
+        {"batch": -1},
+        {"more": 1},
+    ],
 )
 def test_a_changed_position_is_refused(tmp_path, change):
     config = quick(checkpoint_seconds=0.0)
@@ -202,6 +212,53 @@ def test_the_best_epoch_is_returned_when_asked(tmp_path, scores, best, ema):
     assert load_checkpoint(tmp_path, "best").values == {"epoch": best}
 
 
+class KillAtRecord(RunReporter):
+    """Writes the figures of an epoch, then ends the process, so to say, before the checkpoint of that epoch."""
+
+    def record(self, epoch, step, metrics):
+        super().record(epoch, step, metrics)
+        if epoch == 2:
+            raise Killed
+
+
+@pytest.mark.parametrize("accumulate", [1, 4])
+@pytest.mark.parametrize("moment", ["first validation", "last validation", "figures"])
+def test_killed_between_the_last_batch_of_an_epoch_and_its_checkpoint(tmp_path, moment, accumulate):
+    """A checkpoint after every step stands behind the last batch of an epoch while that is being validated."""
+
+    def trained(name, reporter=RunReporter, killed_in=None):
+        job = linear_job(tmp_path / name, epochs=3, ema=0.5, accumulate=accumulate)
+        measured = []
+
+        def measure(network):
+            measured.append(float(network[1].weight.sum()) + float(torch.rand(())))
+            if len(measured) == killed_in:
+                raise Killed
+            return {"score": measured[-1]}
+
+        config = job.config.model_copy(update={"checkpoint_seconds": 0.0})
+        return fit(
+            replace(
+                job,
+                config=config,
+                measure=measure,
+                select="score",
+                reporter=reporter(tmp_path / name, quiet=True),
+            )
+        )
+
+    whole = trained("whole")
+    reporter = KillAtRecord if moment == "figures" else RunReporter
+    with pytest.raises(Killed):
+        trained("parts", reporter, {"first validation": 2, "last validation": 4}.get(moment))
+    resumed = trained("parts")
+    assert same(whole, resumed)
+    assert read_metrics(tmp_path / "whole") == read_metrics(tmp_path / "parts")
+    ends = [load_checkpoint(tmp_path / name, "progress") for name in ("whole", "parts")]
+    assert ends[0].values == ends[1].values
+    assert all(torch.equal(value, ends[1].tensors[name]) for name, value in ends[0].tensors.items())
+
+
 def test_the_average_follows_slowly():
     network = nn.Linear(2, 1)
     average = Average(network, 0.5)
@@ -215,9 +272,48 @@ def test_the_average_follows_slowly():
     assert torch.allclose(average.module.weight, start + 0.95)
 
 
-def test_reporters_base_is_silent(tmp_path, capsys):
-    reporter = Reporter()
-    reporter.start("x", 1, 0)
-    reporter.record(1, 1, {"loss": 1.0})
-    reporter.finish()
-    assert capsys.readouterr() == ("", "")
+class TestReporter:
+    def test_without_folder_and_progress_it_is_silent(self, capsys):
+        reporter = Reporter()
+        reporter.start("x", 1, 0)
+        reporter.advance(1, loss=1.0)
+        reporter.record(1, 1, {"loss": 1.0})
+        reporter.finish()
+        assert capsys.readouterr() == ("", "")
+
+    def test_how_far_it_is_goes_to_the_progress_with_the_last_figures(self):
+        shown = []
+
+        class Heard(Progress):
+            def show(self, done, doing="", left=None):
+                shown.append((done, doing))
+
+        reporter = Reporter(progress=Heard())
+        reporter.start("supernet", 4, 2)
+        reporter.advance(2)
+        reporter.record(1, 2, {"loss": 1.23456, "learning_rate": 0.1})
+        reporter.advance(3)
+        assert shown == [(0.5, ""), (0.75, "epoch 1: loss 1.235")]
+
+    def test_lines_that_are_written_again_are_dropped_and_torn_ones_passed_over(self, tmp_path):
+        reporter = Reporter(tmp_path)
+        reporter.start("supernet", 4, 0)
+        for step in (2, 4):
+            reporter.record(step // 2, step, {"loss": float(step)})
+        reporter.finish()
+        keep_figures(tmp_path, "check", {"tau": 0.5, "nothing": float("nan")})
+        with (tmp_path / "metrics.jsonl").open("a") as file:
+            file.write('{"phase": "che')
+        again = Reporter(tmp_path)
+        again.start("supernet", 4, 2)
+        again.finish()
+        assert read_metrics(tmp_path) == [
+            {"phase": "supernet", "epoch": 1, "step": 2, "loss": 2.0},
+            {"phase": "check", "epoch": 1, "step": 1, "tau": 0.5},
+        ]
+
+    @pytest.mark.parametrize("line", ["[]", '{"phase": "x"}', '{"phase": "x", "step": "1"}'])
+    def test_a_line_without_a_place_is_named(self, tmp_path, line):
+        (tmp_path / "metrics.jsonl").write_text(line + "\n")
+        with pytest.raises(FileError, match="without phase and step"):
+            read_metrics(tmp_path)

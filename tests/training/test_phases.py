@@ -16,7 +16,7 @@ from binas.space.sampling import sample_many
 from binas.supernet import extract
 from binas.training import (
     Bench,
-    RunReporter,
+    Reporter,
     TrainingConfig,
     accuracy,
     evaluate_architecture,
@@ -81,7 +81,7 @@ def test_fine_tuning_returns_the_epoch_with_the_best_validation_accuracy(trained
     data, lightest = where.data, MBCONV.extreme(False)
     for name, rate, expected in (("calm", 0.005, None), ("wild", 5.0, 0)):
         config = quick(finetune={"epochs": 3, "learning_rate": rate, "ema": 0.9, "clip": None})
-        reporter = RunReporter(tmp_path / name, quiet=True)
+        reporter = Reporter(tmp_path / name)
         here = bench(tmp_path / name, config, reporter)
         tuned = fine_tune(supernet, heaviest, lightest, here)
         found = judge(tuned, supernet, lightest, here)
@@ -98,7 +98,7 @@ def test_from_scratch_differs_only_in_its_start(trained, tmp_path):
     heaviest, supernet, _ = trained["small"]
     lightest, steps = MBCONV.extreme(False), []
     for name, scratch in (("a", False), ("b", True)):
-        reporter = RunReporter(tmp_path / name, quiet=True)
+        reporter = Reporter(tmp_path / name)
         fine_tune(
             supernet,
             heaviest,

@@ -6,7 +6,6 @@ from binas.contributions.normal import Recorded
 from binas.contributions.outcomes import Evaluator, OutcomeKind, Outcomes, TableEvaluator
 from binas.contributions.paper import paper, paper_contributions, paper_passes
 from binas.contributions.paths import balanced_paths, conditioned_paths
-from binas.contributions.progress import Terminal, Watcher
 from binas.contributions.sampling import architectures_to_measure, measure_samples
 from binas.contributions.strata import cost_strata, uniform_architectures
 from binas.contributions.supernet_evaluator import SupernetEvaluator
@@ -19,8 +18,6 @@ __all__ = [
     "Recorded",
     "SupernetEvaluator",
     "TableEvaluator",
-    "Terminal",
-    "Watcher",
     "architectures_to_measure",
     "balanced_paths",
     "conditioned_paths",

@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import kendalltau
 
 from binas.base.errors import ConfigError
+from binas.base.progress import Progress
+from binas.base.statistics import kendall
 from binas.contributions.design import Design
 from binas.contributions.errorbars import covariance
 from binas.contributions.journal import Journal
@@ -22,7 +23,6 @@ from binas.contributions.normal import GROUPS, Recorded, Sums, normal_equations
 from binas.contributions.outcomes import Evaluator, OutcomeKind
 from binas.contributions.passes import PathsOf, check_measurable, measure
 from binas.contributions.paths import balanced_paths
-from binas.contributions.progress import Watcher
 from binas.contributions.results import table_of
 from binas.contributions.shrinkage import Settings, choose_settings, fit
 from binas.space.sampling import sample_many
@@ -42,7 +42,7 @@ def factorial(
     outcome: OutcomeKind = "log-probability",
     target: float | None = None,
     seed: int = 0,
-    watcher: Watcher | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Contributions]:
     """Measure up to ``passes`` passes over the evaluator's images, giving better answers on the way.
 
@@ -52,24 +52,19 @@ def factorial(
     check_measurable(evaluator.space, evaluator.images, GROUPS)
     if passes < 2:
         raise ConfigError(f"the factorial protocol needs at least 2 passes over the images, got {passes}.")
-    watcher, design, paths = (
-        watcher or Watcher(),
-        Design(evaluator.space),
-        factorial_paths(evaluator.space, seed),
-    )
+    design, paths, note = Design(evaluator.space), factorial_paths(evaluator.space, seed), ""
     done = journal.first_missing(passes)
-    with watcher.watching("factorial protocol", passes, evaluator.images, done):
-        for look in looks(passes):
-            if look < done and target is None:
-                continue  # a poorer answer than the one that was there
-            measure(evaluator, journal, look, paths, watcher)
-            answer, stable = factorial_contributions(Recorded(design, journal, look, seed, kinds_of(outcome)))
-            watcher.note(f"stability {stable:.3f}")
-            stop = target is not None and stable >= target
-            if look >= done or stop:
-                yield answer
-            if stop:
-                break
+    for look in looks(passes):
+        if look < done and target is None:
+            continue  # a poorer answer than the one that was there
+        measure(evaluator, journal, look, paths, progress, passes, note)
+        answer, stable = factorial_contributions(Recorded(design, journal, look, seed, kinds_of(outcome)))
+        note = f", stability {stable:.3f}"
+        stop = target is not None and stable >= target
+        if look >= done or stop:
+            yield answer
+        if stop:
+            break
 
 
 def factorial_paths(space: SearchSpace, seed: int) -> PathsOf:
@@ -120,7 +115,7 @@ def stability(design: Design, sums: Sums, settings: Settings, seed: int) -> floa
         groups = rng.permutation(len(sums.grams))
         halves = np.split(groups, [len(groups) // 2])
         first, second = (fit(sums.only(half), design.similarities, settings).gamma for half in halves)
-        taus.append(kendalltau(rows @ (design.contrasts @ first), rows @ (design.contrasts @ second))[0])
+        taus.append(kendall(rows @ (design.contrasts @ first), rows @ (design.contrasts @ second)))
     return float(np.mean(np.nan_to_num(taus)))  # a ranking without any order is worth nothing
 
 

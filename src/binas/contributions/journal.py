@@ -16,6 +16,7 @@ import numpy as np
 
 from binas.base.errors import CheckpointError, FileError
 from binas.base.files import dump_json, exists, read_json, write_bytes, write_text
+from binas.base.identity import changes
 from binas.contributions.outcomes import Outcomes
 
 FORMAT, VERSION = "binas/outcomes", 1
@@ -81,10 +82,9 @@ class Journal:
             raise CheckpointError(
                 f"{self.folder / HEADER} is not the header of recorded passes, version {VERSION}."
             )
-        wrong = [key for key in self.identity if found.get(key) != self.identity[key]]
-        if wrong:
-            shown = "; ".join(f"{key} was {found.get(key)!r}, now {self.identity[key]!r}" for key in wrong)
+        changed = changes({name: found.get(name) for name in self.identity}, self.identity)
+        if changed:
             raise CheckpointError(
-                f"the passes in {self.folder} were recorded for something else: {shown}. Ask for the same again, or "
-                "discard them with --no-resume. Nothing was changed."
+                f"the passes in {self.folder} were recorded for something else: {'; '.join(changed)}. Ask for the same "
+                "again, or discard them with --no-resume. Nothing was changed."
             )

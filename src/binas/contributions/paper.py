@@ -23,11 +23,11 @@ from typing import Any, Literal
 import numpy as np
 
 from binas.base.errors import ConfigError
+from binas.base.progress import Progress
 from binas.contributions.journal import Journal
 from binas.contributions.outcomes import Array, Evaluator, Indices
 from binas.contributions.passes import PathsOf, check_measurable, measure
 from binas.contributions.paths import DEPTH, Paths, conditioned_paths
-from binas.contributions.progress import Watcher
 from binas.contributions.results import table_of
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
@@ -82,21 +82,20 @@ def paper(
     repeats: int = 10,
     reading: Reading = "base",
     seed: int = 0,
-    watcher: Watcher | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Contributions]:
     """Measure, and give the answer after every new repeat; passes that are recorded are not measured again."""
     check_measurable(evaluator.space, evaluator.images, 2)
     if repeats < 1:
         raise ConfigError(f"the paper protocol needs at least one repeat, got {repeats}.")
-    watcher, space = watcher or Watcher(), evaluator.space
+    space, note = evaluator.space, ""
     each, paths = paper_passes(space), paper_paths(space, seed)
     done = journal.first_missing(repeats * each)
-    with watcher.watching("paper protocol", repeats * each, evaluator.images, done):
-        for repeat in range(max(1, done // each), repeats + 1):
-            measure(evaluator, journal, repeat * each, paths, watcher)
-            answer = paper_contributions(space, journal, repeat, reading, {"seed": seed})
-            watcher.note(f"repeat {repeat} of {repeats}, E[Acc] {answer.base:.2f} %")
-            yield answer
+    for repeat in range(max(1, done // each), repeats + 1):
+        measure(evaluator, journal, repeat * each, paths, progress, repeats * each, note)
+        answer = paper_contributions(space, journal, repeat, reading, {"seed": seed})
+        note = f", E[Acc] {answer.base:.2f} % after {repeat} of {repeats} repeats"
+        yield answer
 
 
 def paper_paths(space: SearchSpace, seed: int) -> PathsOf:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from binas.base.errors import ConfigError, EvaluatorError
+from binas.base.progress import Progress
 from binas.contributions.journal import Journal
 from binas.contributions.outcomes import Evaluator, Indices, Outcomes
 from binas.contributions.paths import Paths
-from binas.contributions.progress import Watcher
 from binas.space.space import SearchSpace
 
 STRETCH = 8192  # images whose paths are drawn at once
@@ -26,11 +26,20 @@ def check_measurable(space: SearchSpace, images: int, least: int) -> None:
         raise ConfigError(f"{images} images are too few; the protocol needs at least {least}.")
 
 
-def measure(evaluator: Evaluator, journal: Journal, end: int, paths: PathsOf, watcher: Watcher) -> None:
-    """Record the passes before ``end`` that are not recorded yet."""
+def measure(
+    evaluator: Evaluator,
+    journal: Journal,
+    end: int,
+    paths: PathsOf,
+    progress: Progress | None = None,
+    total: int | None = None,
+    note: str = "",
+) -> None:
+    """Record the passes before ``end`` that are not recorded yet; ``total`` there may be, ``note`` is shown beside."""
+    progress, total = progress or Progress(), total or end
     for number in range(journal.first_missing(end), end):
         journal.write(number, _checked(_outcomes(evaluator, number, paths), evaluator.images, number))
-        watcher.advance(number + 1)
+        progress.show((number + 1) / total, f"pass {number + 1} of {total}{note}")
 
 
 def _checked(outcomes: Outcomes, images: int, number: int) -> Outcomes:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from binas.base.errors import CheckpointError
-from binas.contributions.progress import Watcher
+from binas.base.identity import changes
+from binas.base.progress import Progress
 from binas.contributions.strata import cost_strata, uniform_architectures
 from binas.costs.analytic import analytic_costs
 from binas.data.dataset import ImageData
@@ -52,27 +53,27 @@ def measure_samples(
     recalibration: int = 0,
     known: Samples | None = None,
     about: Mapping[str, Any] | None = None,
-    watcher: Watcher | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Samples]:
     """Measure architectures one by one, giving all rows so far after each new one; rows of ``known`` stay.
 
     With ``recalibration`` > 0 each network's BatchNorm is first re-estimated on that many training images.
     ``about`` says in the provenance what was measured; ``known`` must say the same.
     """
-    told = {"images": len(images), "recalibrated_on": recalibration, **(about or {})}
-    provenance = Provenance(source="measured", date=today(), tool=f"binas {__version__}", **told)
-    rows = {} if known is None else {row.architecture: row for row in _checked(known, told).rows}
-    halves, watcher = image_halves(len(images)), watcher or Watcher()
+    facts = {"images": len(images), "recalibrated_on": recalibration, **(about or {})}
+    provenance = Provenance(source="measured", date=today(), tool=f"binas {__version__}", **facts)
+    if known is not None:
+        _check_known(known, facts)
+    rows = {} if known is None else {row.architecture: row for row in known.rows}
+    halves, progress, total = image_halves(len(images)), progress or Progress(), len(architectures)
     missing = [item for item in architectures if item not in rows]
-    done = len(architectures) - len(missing)
-    with watcher.watching("samples", len(architectures), len(images), done):
-        if not missing:
-            yield Samples(supernet.space, tuple(rows.values()), provenance)
-        for number, architecture in enumerate(missing, done + 1):
-            (correct,) = correct_images(supernet, architecture, data, [images], recalibration)
-            rows[architecture] = sample_of(architecture, correct, halves)
-            watcher.advance(number)
-            yield Samples(supernet.space, tuple(rows.values()), provenance)
+    if not missing:
+        yield Samples(supernet.space, tuple(rows.values()), provenance)
+    for number, architecture in enumerate(missing, total - len(missing) + 1):
+        (correct,) = correct_images(supernet, architecture, data, [images], recalibration)
+        rows[architecture] = sample_of(architecture, correct, halves)
+        progress.show(number / total, f"architecture {number} of {total}")
+        yield Samples(supernet.space, tuple(rows.values()), provenance)
 
 
 def correct_images(
@@ -109,14 +110,12 @@ def sample_of(architecture: Architecture, correct: Correct, halves: tuple[Rows, 
     return Sample(architecture, 100 * share, error, len(correct), (first, second))
 
 
-def _checked(known: Samples, told: Mapping[str, Any]) -> Samples:
-    """Samples measured before, if they were measured in the same way."""
-    was = known.provenance.to_data()
-    wrong = [key for key in told if was.get(key) != told[key]]
-    if wrong:
-        shown = "; ".join(f"{key} was {was.get(key)!r}, now {told[key]!r}" for key in wrong)
+def _check_known(known: Samples, facts: Mapping[str, Any]) -> None:
+    """Refuse samples that were measured in another way."""
+    stored = known.provenance.to_data()
+    changed = changes({name: stored.get(name) for name in facts}, facts)
+    if changed:
         raise CheckpointError(
-            f"the samples already there were measured in another way: {shown}. Ask for the same again, give another "
-            "--out, or discard them with --no-resume. Nothing was changed."
+            f"the samples already there were measured in another way: {'; '.join(changed)}. Ask for the same again, "
+            "give another --out, or discard them with --no-resume. Nothing was changed."
         )
-    return known

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
-from binas.base.errors import UnitError
+from binas.base.errors import SpaceError, UnitError
 from binas.space.architecture import Architecture
 from binas.space.codes import BlockCode
 from binas.space.families import MOBILENET_V3, ConvShape, PoolShape, Shape, SqueezeRule, Trace, describe
@@ -209,3 +209,11 @@ def _cost(
     table, fixed = _per_config(space, count), sum(map(count, fixed_traces(space)))
     values = Column.build(space, lambda s, i: 0.0, lambda s, b, c: float(table[s][b][c]))
     return Cost(name, parse_unit(unit), float(fixed), values, provenance=provenance)
+
+
+def counted_costs(space: SearchSpace) -> dict[str, Cost]:
+    """Costs that follow from the space; none for a space that only names its choices."""
+    try:
+        return dict(analytic_costs(space).costs)
+    except SpaceError:
+        return {}

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
-from binas.costs.agreement import mape_percent
+from binas.base.interval import Interval
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.costs import Cost
@@ -31,13 +31,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredNetwork:
-    """A whole network and what it costs, with its confidence interval and the values of two halves of its samples."""
+    """A whole network, what it costs as measured, and the values of two halves of its samples."""
 
     architecture: Architecture
-    measured: float
-    low: float
-    high: float
+    cost: Interval
     halves: tuple[float, float]
+
+
+def mape_percent(predicted: Array, measured: Array) -> float:
+    """Mean of |predicted / measured - 1|, in percent."""
+    return float(100.0 * np.mean(np.abs(predicted / measured - 1.0)))
 
 
 def block_sums(space: SearchSpace, cost: Cost, architectures: Sequence[Architecture]) -> Array:
@@ -107,13 +110,13 @@ def calibrate(space: SearchSpace, isolated: Cost, networks: Sequence[MeasuredNet
     A form is tried when there are at least two networks more than numbers to fit.
     """
     rows = _rows(space, isolated, networks)
-    measured = np.array([network.measured for network in networks])
+    measured = np.array([network.cost.value for network in networks])
     plain = np.r_[1.0, np.zeros(len(space.stages)), isolated.fixed]
-    errors = {SUM: float(mape_percent(rows @ plain, measured))}
+    errors = {SUM: mape_percent(rows @ plain, measured)}
     for form, columns in FITTED.items():
         basis = columns(len(space.stages))
         if len(networks) >= basis.shape[1] + 2:
-            errors[form] = float(mape_percent(_left_out(basis, rows, measured), measured))
+            errors[form] = mape_percent(_left_out(basis, rows, measured), measured)
     best = min(errors, key=lambda form: round(errors[form], 6))  # of equals the simplest, which comes first
     found = plain if best == SUM else _fit(FITTED[best](len(space.stages)), rows, measured)
     scale, *per_block, constant = found.tolist()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,6 +17,7 @@ import torch
 
 from binas.base.errors import FileError, TableError
 from binas.base.files import exists, write_bytes
+from binas.base.progress import Progress
 from binas.costs.manifest import FILL_IN, FIXED, MANIFEST, SPACE, BlockFile, Manifest, Use
 from binas.costs.onnx_graph import to_onnx
 from binas.costs.workloads import SpaceWorkloads, Workload, network_workload, space_workloads
@@ -33,28 +34,28 @@ def export_blocks(
     folder: Path,
     batch: int = 1,
     networks: Sequence[Architecture] = (),
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress | None = None,
 ) -> Manifest:
     """Write every distinct block, the fixed part and some whole networks of a space as ONNX, with fresh weights.
 
     ``networks`` are to be measured beside the blocks, so that their sum can be checked and corrected.
-    ``progress`` is told how many of how many files are written. A folder that holds an export is refused.
+    A folder that holds an export is refused.
     """
     taken = [name for name in (MANIFEST, FILL_IN) if exists(folder / name)]
     if taken:
         raise FileError(f"{folder} already holds {taken[0]}; choose another folder, so that nothing is lost.")
     if batch < 1:
         raise TableError(f"the batch must be at least 1, got {batch}.")
-    found = space_workloads(space)
-    total, files = len(found.all()) + len(networks), []
-    for number, piece in enumerate(_pieces(found, networks), 1):
+    workloads, progress = space_workloads(space), progress or Progress()
+    total, files = len(workloads.all()) + len(networks), []
+    for number, piece in enumerate(_pieces(workloads, networks), 1):
         files.append(_write(folder, f"{number:04d}", piece, batch))
-        progress(number, total)
+        progress.show(number / total, f"file {number} of {total}")
     save_space(space, folder / SPACE)
     made_for = SpaceReference.model_validate(reference(space))
-    made = Manifest(tool=f"binas {__version__}", space=made_for, batch=batch, files=tuple(files))
-    made.save(folder)
-    return made
+    manifest = Manifest(tool=f"binas {__version__}", space=made_for, batch=batch, files=tuple(files))
+    manifest.save(folder)
+    return manifest
 
 
 def some_networks(space: SearchSpace, count: int, seed: int = 0) -> list[Architecture]:
@@ -78,18 +79,18 @@ class _Piece:
     architecture: str | None = None
 
 
-def _pieces(found: SpaceWorkloads, networks: Sequence[Architecture]) -> Iterator[_Piece]:
+def _pieces(workloads: SpaceWorkloads, networks: Sequence[Architecture]) -> Iterator[_Piece]:
     """Blocks, the fixed part, then whole networks, which are built one at a time."""
     uses: dict[str, list[Use]] = {}
-    for (s, b, c), key in sorted(found.places.items()):
-        stage = found.space.stages[s]
+    for (s, b, c), key in sorted(workloads.places.items()):
+        stage = workloads.space.stages[s]
         uses.setdefault(key, []).append(Use(stage=stage.name, block=b + 1, config=stage.blocks[b][c].name))
     for key, entries in uses.items():
-        yield _Piece(key, "block", found.blocks[key], tuple(entries))
-    yield _Piece(FIXED, "fixed", found.fixed)
+        yield _Piece(key, "block", workloads.blocks[key], tuple(entries))
+    yield _Piece(FIXED, "fixed", workloads.fixed)
     for item in networks:
         yield _Piece(
-            f"network/{item}", "network", network_workload(found.space, item), architecture=str(item)
+            f"network/{item}", "network", network_workload(workloads.space, item), architecture=str(item)
         )
 
 

@@ -6,7 +6,6 @@ Wrong rows are errors, all of them in one message; what only looks wrong comes b
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 
-from binas.base.errors import SpaceError, TableError, UnitError, several
+from binas.base.errors import FileError, SpaceError, TableError, UnitError, several
 from binas.base.files import exists, read_text
+from binas.base.identity import file_digest
 from binas.costs.analytic import analytic_costs
 from binas.costs.manifest import HEADER, BlockFile, Manifest
 from binas.costs.plausible import doubts
@@ -173,7 +173,7 @@ class _Reading:
         try:
             self._check_row(row)
             self.values[key] = self._value(row)
-        except (TableError, UnitError) as error:
+        except (TableError, UnitError, FileError) as error:
             self.bad.add(key)
             self.problems.append(f"{line} ({key[:60]}): {str(error).rstrip('.')}")
 
@@ -186,7 +186,7 @@ class _Reading:
         if row["file"] not in ("", item.file):
             raise TableError(f"the file of this key is {item.file}, not {row['file'][:60]!r}")
         here = self.folder / item.file
-        if exists(here) and _sha256(here) != item.sha256:
+        if exists(here) and file_digest(here) != item.sha256:
             raise TableError(f"{item.file} was changed after it was exported")
 
     def _value(self, row: Mapping[str, str]) -> float:
@@ -205,14 +205,6 @@ class _Reading:
             raise TableError("it has no unit: fill the column unit, or pass --unit ms")
         self.unit = self.unit or unit
         return convert(number, unit, self.unit)
-
-
-def _sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise TableError(f"cannot read {path.name}: {error.strerror}") from error
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:

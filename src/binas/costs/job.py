@@ -83,7 +83,7 @@ def make_cost(
 
 
 def _isolated(job: Job, measured: Measured, quantity: Quantity, name: str, provenance: Provenance) -> Cost:
-    known = {entry: found.scaled(quantity.factor) for entry, found in measured.estimates.items()}
+    known = {entry: estimate.scaled(quantity.factor) for entry, estimate in measured.estimates.items()}
     values = Column.build(job.space, lambda s, i: 0.0, lambda s, b, c: known[job.places[s, b, c]].value)
     stderr = Column.build(job.space, lambda s, i: math.nan, lambda s, b, c: known[job.places[s, b, c]].stderr)
     fixed = known[FIXED]
@@ -92,11 +92,11 @@ def _isolated(job: Job, measured: Measured, quantity: Quantity, name: str, prove
 
 def _network(architecture: Architecture, measured: Measured, factor: float) -> MeasuredNetwork:
     entry = network_entry(architecture)
-    found, samples = measured.estimates[entry].scaled(factor), measured.samples[entry]
+    cost, samples = measured.estimates[entry].scaled(factor), measured.samples[entry]
     first, second = (
         factor * estimate(half or samples, measured.quantile).value for half in (samples[::2], samples[1::2])
     )
-    return MeasuredNetwork(architecture, found.value, found.low, found.high, (first, second))
+    return MeasuredNetwork(architecture, cost, (first, second))
 
 
 def _macs(space: SearchSpace) -> Cost | None:

@@ -7,10 +7,11 @@ import io
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from binas.base.errors import TableError
-from binas.base.files import dump_json, read_json, write_text
+from binas.base.files import dump_json, write_text
+from binas.base.typed import read_typed
 from binas.tables.entries import SpaceReference
 
 MANIFEST, FILL_IN, SPACE = "manifest.json", "fill-in.csv", "space.yaml"
@@ -69,12 +70,4 @@ class Manifest(BaseModel):
 
 def read_manifest(path: Path) -> Manifest:
     """Read the manifest of an exported folder."""
-    data = read_json(path)
-    try:
-        return Manifest.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the whole file"
-        raise TableError(
-            f"{path} is not a manifest that `binas costs export-blocks` wrote: {where}: {first['msg']}."
-        ) from error
+    return read_typed(Manifest, path, "Take the manifest that `binas costs export-blocks` wrote.", TableError)

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from binas.base.errors import MeasureError
+from binas.base.progress import Progress
 from binas.costs.backends import make_backend
 from binas.costs.device import BackendDevice
 from binas.costs.job import QUANTITIES, Job, Quantity, make_cost, network_entry
 from binas.costs.journal import Journal
 from binas.costs.machine import device_name, runtime_name
 from binas.costs.meters import Meter, energy_zones, joules
-from binas.costs.session import CONTROL, Measured, Plan, Progress, run_session
+from binas.costs.session import CONTROL, Measured, Plan, run_session
 from binas.costs.settings import Settings, settings_of
 from binas.costs.statistics import Estimate
 from binas.costs.verify import draw_networks
@@ -27,14 +28,12 @@ from binas.tables.costs import NAME, Cost
 from binas.tables.entries import Provenance, today
 from binas.version import __version__
 
-Report = Callable[[Progress], None]
-
 
 @dataclass(frozen=True)
 class Measuring:
     """How to measure on this machine: the setting, what is measured, how carefully, and where samples are kept.
 
-    With a ``journal`` an interrupted session is gone on with, unless ``resume`` is False.
+    With a ``journal`` an interrupted session is resumed, unless ``resume`` is False.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -42,7 +41,7 @@ class Measuring:
     plan: Plan = field(default_factory=Plan)
     journal: Path | None = None
     resume: bool = True
-    progress: Report = lambda _: None
+    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         if self.quantity not in QUANTITIES:
@@ -65,14 +64,14 @@ class Measuring:
 
     def provenance(self, measured: Measured) -> Provenance:
         """Where the numbers of a session come from."""
-        found = measured.estimates.values()
+        estimates = measured.estimates.values()
         return Provenance(
             source="measured by binas",
             device=device_name(self.settings),
             runtime=runtime_name(self.settings),
             statistic=f"quantile {measured.quantile:g} of the samples",
-            repeats=min(item.count for item in found),
-            dispersion=max(item.uncertainty for item in found),
+            repeats=min(item.count for item in estimates),
+            dispersion=max(item.uncertainty for item in estimates),
             date=today(),
             tool=f"binas {__version__}",
             **self.settings.to_data(),
@@ -83,7 +82,7 @@ class Measuring:
         return joules(energy_zones()) if self.quantity == "energy" else None
 
     def _identity(self, plan: Plan, entries: Sequence[str]) -> dict[str, Any]:
-        """What a journal must agree in to be gone on with: everything but the time given."""
+        """What a journal must agree in to be resumed: everything but the time given."""
         return {
             "quantity": self.quantity,
             "settings": self.settings.to_data(),

@@ -6,7 +6,7 @@ entries is sampled all along; if its level drifts, samples are divided by it. Af
 confidence interval is still too wide get further rounds until all are tight or the time is over.
 
 Everything here is given a device and a clock, so tests give it invented ones. Samples go to the journal as they are
-taken; a session that goes on first replays the journal, so it ends with the same numbers as one never interrupted.
+taken; a session that resumes first replays the journal, so it ends with the same numbers as one never interrupted.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Protocol
 import numpy as np
 
 from binas.base.errors import MeasureError
+from binas.base.progress import Progress
 from binas.costs.journal import Journal, Sample
 from binas.costs.statistics import Drift, Estimate, estimate, find_drift
 
@@ -66,15 +67,6 @@ class Plan:
                 raise MeasureError(f"{key} must be above 0, got {getattr(self, key)}.")
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a session is: what it does, a fraction from 0 to 1, and the seconds left (None when unknown)."""
-
-    doing: str
-    fraction: float
-    left: float | None
-
-
 @dataclass(frozen=True, eq=False)
 class Measured:
     """What a session found: an estimate per entry, its samples corrected for drift, and what to be told about.
@@ -111,12 +103,12 @@ def run_session(
     plan: Plan,
     clock: Callable[[], float],
     journal: Journal | None = None,
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: Progress | None = None,
 ) -> Measured:
     """Measure all entries and the control; ``clock`` gives seconds."""
     if not entries:
         raise MeasureError("there is nothing to measure.")
-    session = _Session(tuple(entries), device, plan, clock, journal or Journal(), progress)
+    session = _Session(tuple(entries), device, plan, clock, journal or Journal(), progress or Progress())
     session.run()
     return _summary(entries, session.state, plan)
 
@@ -128,7 +120,7 @@ class _Session:
     plan: Plan
     clock: Callable[[], float]
     journal: Journal
-    progress: Callable[[Progress], None]
+    progress: Progress
     state: _State = field(default_factory=_State)
     warm: bool = False
 
@@ -151,8 +143,8 @@ class _Session:
 
     def _unsettled(self) -> list[str]:
         """The entries that are not yet known well enough."""
-        found = _summary(self.entries, self.state, self.plan).estimates
-        return [entry for entry in self.entries if found[entry].uncertainty > self.plan.tolerance]
+        estimates = _summary(self.entries, self.state, self.plan).estimates
+        return [entry for entry in self.entries if estimates[entry].uncertainty > self.plan.tolerance]
 
     def _next(self, entry: str, recorded: Iterator[Sample]) -> Sample:
         """The recorded sample if there is one, else a new one."""
@@ -182,11 +174,11 @@ class _Session:
             return
         everything, seconds = (CONTROL, *self.entries), {}
         for done, entry in enumerate(everything):
-            self.progress(Progress(f"preparing {entry}", done / len(everything), None))
+            self.progress.show(done / len(everything), f"preparing {entry}")
             seconds[entry] = self.device.warm_up(entry)
         if not self.journal.repeats:
-            wanted = self.plan.sample_seconds
-            self.journal.set_repeats({e: max(1, math.ceil(wanted / s)) for e, s in seconds.items()})
+            least = self.plan.sample_seconds
+            self.journal.set_repeats({e: max(1, math.ceil(least / s)) for e, s in seconds.items()})
         self.warm = True
 
     def _report(self, done: float, active: int) -> None:
@@ -194,10 +186,10 @@ class _Session:
         elapsed, rounds = self.state.elapsed, self.plan.rounds
         left = max(0.0, self.plan.budget - elapsed)
         if done >= rounds:
-            self.progress(Progress(f"round {done:.0f}, {active} entries to settle", 1.0, left))
+            self.progress.show(1.0, f"round {done:.0f}, {active} entries to settle", left)
         elif done > 0:
             left = min(left, elapsed / done * (rounds - done))
-            self.progress(Progress(f"round {math.ceil(done)} of {rounds}", done / rounds, left))
+            self.progress.show(done / rounds, f"round {math.ceil(done)} of {rounds}", left)
 
 
 def _order(active: list[str], plan: Plan, number: int) -> list[str]:

@@ -12,7 +12,8 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+
+from binas.base.interval import Interval
 
 Array = NDArray[np.float64]
 
@@ -24,16 +25,13 @@ DRIFT = 0.03  # smallest relative change between windows that is called drift
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """A quantile of samples with its 95 % confidence interval, in the samples' unit.
+class Estimate(Interval):
+    """A quantile of ``count`` samples with its 95 % confidence interval, in the samples' unit.
 
     ``spread`` is how far three quarters of the samples stay above the value, relative to it:
     (q75 - value) / value.
     """
 
-    value: float
-    low: float
-    high: float
     spread: float
     count: int
 
@@ -76,6 +74,8 @@ def estimate(samples: Sequence[float] | Array, quantile: float) -> Estimate:
 def _ranks(count: int, quantile: float) -> tuple[int, int]:
     """Which order statistics, from 0, bound the quantile of so many samples."""
     tail = (1 - CONFIDENCE) / 2
+    from scipy.stats import binom  # slow to import, and settings are read from this room
+
     low, high = binom.ppf((tail, 1 - tail), count, quantile)
     return max(int(low) - 1, 0), min(int(high), count - 1)
 

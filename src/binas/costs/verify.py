@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import MeasureError
-from binas.costs.agreement import bias_percent, kendall, mape_percent, spearman, with_interval
-from binas.costs.calibrate import MeasuredNetwork, calibrate, calibrated
+from binas.base.interval import Interval
+from binas.base.statistics import Statistic, bootstrap, kendall, spearman
+from binas.costs.calibrate import MeasuredNetwork, calibrate, calibrated, mape_percent
 from binas.space.architecture import Architecture
 from binas.space.sampling import sample
 from binas.space.space import SearchSpace
@@ -94,11 +95,11 @@ def verify_table(
     parts = (("fit", fit), ("held-out", held_out))
     return Verification(
         networks=len(held_out),
-        bias_percent=with_interval(bias_percent, predicted, measured),
-        mape_percent=with_interval(mape_percent, predicted, measured),
+        bias_percent=_interval(bias_percent, predicted, measured),
+        mape_percent=_interval(mape_percent, predicted, measured),
         worst_percent=float(100.0 * np.abs(predicted / measured - 1.0).max()),
-        spearman=with_interval(spearman, predicted, measured),
-        kendall=with_interval(kendall, predicted, measured),
+        spearman=_interval(spearman, predicted, measured),
+        kendall=_interval(kendall, predicted, measured),
         retest_percent=retest_percent([*fit, *held_out]),
         sum_percent=sum_percent,
         macs_percent=macs_percent,
@@ -107,15 +108,25 @@ def verify_table(
     )
 
 
+def _interval(statistic: Statistic, predicted: Array, measured: Array) -> Interval:
+    """With its bootstrap interval over the networks; a rank correlation with a constant is 0."""
+    return bootstrap(lambda *pair: float(np.nan_to_num(statistic(*pair))), predicted, measured)
+
+
+def bias_percent(predicted: Array, measured: Array) -> float:
+    """Mean of predicted / measured - 1, in percent."""
+    return float(100.0 * np.mean(predicted / measured - 1.0))
+
+
 def _check(
     space: SearchSpace, table: Cost, network: MeasuredNetwork, part: Literal["fit", "held-out"]
 ) -> NetworkCheck:
     return NetworkCheck(
         architecture=str(network.architecture),
         predicted=float(table.of(space, [network.architecture])[0]),
-        measured=network.measured,
-        low=network.low,
-        high=network.high,
+        measured=network.cost.value,
+        low=network.cost.low,
+        high=network.cost.high,
         part=part,
     )
 
@@ -129,11 +140,11 @@ def retest_percent(networks: Sequence[MeasuredNetwork]) -> float:
 def _both(space: SearchSpace, table: Cost, networks: Sequence[MeasuredNetwork]) -> tuple[Array, Array]:
     """Predicted and measured costs."""
     predicted = table.of(space, [n.architecture for n in networks])
-    return predicted, np.array([n.measured for n in networks])
+    return predicted, np.array([n.cost.value for n in networks])
 
 
 def _error(space: SearchSpace, table: Cost, networks: Sequence[MeasuredNetwork]) -> float:
-    return float(mape_percent(*_both(space, table, networks)))
+    return mape_percent(*_both(space, table, networks))
 
 
 def _line_error(
@@ -143,4 +154,4 @@ def _line_error(
     counts, measured = _both(space, macs, fit)
     slope, start = np.polyfit(counts, measured, 1, w=1.0 / measured)
     others, truth = _both(space, macs, held_out)
-    return float(mape_percent(slope * others + start, truth))
+    return mape_percent(slope * others + start, truth)

@@ -2,43 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from binas.base.errors import DataError
 from binas.data.dataset import ImageData
 from binas.data.file_images import prepared
 from binas.data.images import IndexedImages
 from binas.data.splitting import check_classes, stratified_sample, stratified_split
-
-USUAL_NAMES = {"validation": ("validation", "val", "valid"), "test": ("test",)}
-
-
-@dataclass(frozen=True)
-class Names:
-    """Subfolders (or splits) of the parts; None: found by their usual names, or split off."""
-
-    train: str = "train"
-    validation: str | None = None
-    test: str | None = None
-
-    def chosen(self, present: Sequence[str], where: str) -> dict[str, str]:
-        """The part of each kind among those ``present``; a part that is named must be there, and only once."""
-        asked = {"train": self.train, "validation": self.validation, "test": self.test}
-        chosen = {kind: name for kind, name in asked.items() if name is not None}
-        missing = [name for name in chosen.values() if name not in present]
-        if missing or len(set(chosen.values())) < len(chosen):
-            wrong = f"has no part {missing[0]!r}" if missing else "is given the same part twice"
-            raise DataError(
-                f"{where} {wrong}; it has {', '.join(present) or 'none'}. Name train, validation, test."
-            )
-        for kind, usual in USUAL_NAMES.items():
-            free = [name for name in usual if name in present and name not in chosen.values()]
-            if kind not in chosen and free:
-                chosen[kind] = free[0]
-        return chosen
 
 
 @dataclass(frozen=True)

@@ -12,30 +12,38 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import EstimatorError
 from binas.estimators.links import Link, LinkName, get_link
+from binas.estimators.objective import BilinearObjective
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
 from binas.tables.entries import Column, Provenance
+from binas.tables.samples import Samples
 
 Array = NDArray[np.float64]
 
 
 class BilinearEstimator:
-    """Accuracy of architectures from contributions.
+    """Accuracy of architectures from contributions, on the scale that their provenance names unless ``link`` is given.
 
     Errors follow from the table's covariance; where it has none, from its standard errors, taken as independent.
     """
 
-    def __init__(self, contributions: Contributions, link: LinkName = "identity") -> None:
+    def __init__(self, contributions: Contributions, link: LinkName | None = None) -> None:
         self.contributions = contributions
-        self.link = get_link(link)
+        self.scale = link_of(contributions) if link is None else get_link(link)
         self._check()
+
+    @property
+    def link(self) -> LinkName:
+        """The scale on which contributions add up."""
+        return self.scale.name
 
     @property
     def space(self) -> SearchSpace:
@@ -45,12 +53,16 @@ class BilinearEstimator:
     @cached_property
     def base(self) -> float:
         """r on the scale of the link."""
-        return float(self.link.forward(self.contributions.base))
+        return float(self.scale.forward(self.contributions.base))
 
     @cached_property
     def values(self) -> Column:
         """delta on the scale of the link, per depth (q_beta) and per config (the entries of Q)."""
-        return Column.from_flat(self.space, self.link.forward(self._reached) - self.base)
+        return Column.from_flat(self.space, self.scale.forward(self._reached) - self.base)
+
+    def fit(self, samples: Samples) -> Self:
+        """Nothing to learn: the contributions say everything."""
+        return self
 
     def predict(self, architectures: Iterable[Architecture]) -> Array:
         """Accuracies in percent, (n,)."""
@@ -59,6 +71,12 @@ class BilinearEstimator:
     def standard_error(self, architectures: Iterable[Architecture]) -> Array:
         """Standard errors of the predicted accuracies in points, (n,), to first order; NaN where not known."""
         return self.contributions.errors(self._gradient(self.space.layout.rows(architectures)))
+
+    def objective(self) -> BilinearObjective:
+        """r + q_beta' beta + alpha' Q beta on the scale of the link."""
+        if not self.scale.bounded:
+            return BilinearObjective.from_contributions(self.contributions)
+        return BilinearObjective(self.base, self.values, link=self.link, errors=self.standard_error)
 
     def compare(self, first: Architecture, second: Architecture) -> tuple[float, float]:
         """Predicted accuracy of ``first`` minus that of ``second`` in points, and its standard error.
@@ -76,27 +94,36 @@ class BilinearEstimator:
         """base + Delta_j for every choice j: the accuracy it takes the average network to, in percent."""
         return self.contributions.base + self.contributions.values.flat()
 
+    def totals(self, rows: Array) -> Array:
+        """g(base) + delta'z of rows z, on the scale of the link."""
+        return np.asarray(self.base + rows @ self.values.flat())
+
     def _predict_rows(self, rows: Array) -> Array:
-        return self.link.inverse(self.base + rows @ self.values.flat())
+        return self.scale.inverse(self.totals(rows))
 
     def _gradient(self, rows: Array) -> Array:
         """d accuracy / d (base, Delta), (n, 1 + choices): (1, z) for the identity link."""
-        slopes, start = self.link.slope(self._reached), self.link.slope(self.contributions.base)
+        slopes, start = self.scale.slope(self._reached), self.scale.slope(self.contributions.base)
         of_base = start + rows @ (slopes - start)
         total = np.column_stack([of_base, rows * slopes])
-        return np.asarray(total / self.link.slope(self._predict_rows(rows))[:, None])
+        return np.asarray(total / self.scale.slope(self._predict_rows(rows))[:, None])
 
     def _check(self) -> None:
-        if not self.link.bounded:
+        if not self.scale.bounded:
             return
         reached = np.append(self.contributions.base, self._reached)
         outside = np.flatnonzero((reached <= 0.0) | (reached >= 100.0))
         if len(outside):
             name = ["the base accuracy", *self.space.layout.names][outside[0]]
             raise EstimatorError(
-                f"{name} stands at {reached[outside[0]]:.4g} %; the link {self.link.name} needs accuracies "
+                f"{name} stands at {reached[outside[0]]:.4g} %; the link {self.link} needs accuracies "
                 "between 0 and 100 %. Use the identity link for these contributions."
             )
+
+
+def link_of(contributions: Contributions) -> Link:
+    """The scale on which contributions add up, as their provenance says; identity where it says nothing."""
+    return get_link(str(contributions.provenance.to_data().get("link", "identity")))
 
 
 def contributions_on_link(

@@ -11,17 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from binas.base.errors import EstimatorError
-from binas.estimators.metrics import (
-    RESAMPLES,
-    Interval,
-    bootstrap,
-    kendall,
-    mse,
-    pearson,
-    r2,
-    regret,
-    spearman,
-)
+from binas.base.interval import Interval
+from binas.base.statistics import RESAMPLES, bootstrap, kendall, pearson, spearman
+from binas.estimators.metrics import mse, r2, regret
 from binas.estimators.noise import NoiseCeiling, noise_ceiling
 from binas.tables.samples import Samples
 

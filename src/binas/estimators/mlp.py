@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from binas.base.errors import EstimatorError, FileError, several
 from binas.base.files import exists, write_bytes
 from binas.estimators.links import LinkName, get_link
+from binas.estimators.objective import CallableObjective
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.entries import SpaceReference, reference
@@ -91,6 +92,12 @@ class MLPPredictor:
     scale_: float = field(init=False, repr=False)
     epochs_: int = field(init=False, repr=False)
 
+    @property
+    def space(self) -> SearchSpace:
+        """The space of the samples."""
+        self.check_fitted()
+        return self.space_
+
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments."""
         return {item.name: getattr(self, item.name) for item in fields(self) if item.init}
@@ -113,6 +120,14 @@ class MLPPredictor:
         """Accuracies in percent, (n,)."""
         self.check_fitted()
         return get_link(self.link).inverse(self.totals(self.space_.layout.rows(architectures)))
+
+    def standard_error(self, architectures: Iterable[Architecture]) -> Array:
+        """Not known: NaN for every architecture, (n,)."""
+        return np.full(len(list(architectures)), math.nan)
+
+    def objective(self) -> CallableObjective:
+        """The network's output on the scale of the link, with its gradient."""
+        return CallableObjective.of_rows(self.space, self.totals, self.gradients, self.link)
 
     def totals(self, rows: Array) -> Array:
         """Predictions of rows z on the scale of the link, (n,)."""

@@ -23,7 +23,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.estimators.metrics import kendall
+from binas.base.statistics import kendall
 from binas.tables.samples import Samples
 
 Array = NDArray[np.float64]

@@ -48,4 +48,4 @@ def ablation(estimator: BilinearEstimator, architectures: Sequence[Architecture]
         found["q_beta = 0"] = rows[:, : space.alpha_size] @ weights[: space.alpha_size]
     if any(len(block) > 1 for stage in space.stages for block in stage.blocks):
         found["Q = 0"] = rows[:, space.alpha_size :] @ weights[space.alpha_size :]
-    return {name: estimator.link.inverse(base + total) for name, total in found.items()}
+    return {name: estimator.scale.inverse(base + total) for name, total in found.items()}

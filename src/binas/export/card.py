@@ -82,7 +82,7 @@ def _int8(facts: Int8Facts) -> Iterator[str]:
         ("float32", facts.accuracy_before, facts.latency_before, facts.byte_count_before),
         ("int8", facts.accuracy, facts.latency, facts.byte_count),
     ):
-        yield f"| {name} | {percent:.2f} % | {time.ms:.4g} ms ({time.low:.4g} to {time.high:.4g}) | {size:,} |"
+        yield f"| {name} | {percent:.2f} % | {time.value:.4g} ms ({time.low:.4g} to {time.high:.4g}) | {size:,} |"
     yield ""
     yield f"Measured taking turns in one session on {_text(facts.device)} with {_text(facts.runtime)}."
     for warning in facts.warnings:

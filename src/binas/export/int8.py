@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
+from binas.base.interval import Interval
 from binas.costs.backends import Runner
 from binas.costs.backends.onnxruntime import OnnxRuntimeBackend
 from binas.costs.device import BackendDevice
@@ -31,7 +32,7 @@ from binas.data.dataset import ImageData
 from binas.data.images import Images
 from binas.export.graph import INPUT, Graph
 from binas.export.onnx_file import OnnxRun
-from binas.training.evaluation import Accuracy
+from binas.training.judgement import Accuracy
 
 INT8 = "model.int8.onnx"
 BEFORE, AFTER = "float32", "int8"
@@ -50,18 +51,9 @@ class Quantisation:
     settings: Settings = field(default_factory=lambda: Settings(backend="onnxruntime"))
 
 
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """Milliseconds of one run with a 95 % interval."""
-
-    ms: float
-    low: float
-    high: float
-
-
 @dataclass(frozen=True)
 class Int8Facts:
-    """The quantised file, and accuracy (percent) and latency before and after, measured taking turns."""
+    """The quantised file, and accuracy (percent) and latency (ms) before and after, measured taking turns."""
 
     sha256: str
     byte_count: int
@@ -71,8 +63,8 @@ class Int8Facts:
     images: int
     accuracy_before: float
     accuracy: float
-    latency_before: Latency
-    latency: Latency
+    latency_before: Interval
+    latency: Interval
     device: str
     runtime: str
     warnings: tuple[str, ...] = ()
@@ -80,7 +72,7 @@ class Int8Facts:
     @property
     def speed(self) -> float:
         """Latency before over latency after: above 1 the quantised network is faster."""
-        return self.latency_before.ms / self.latency.ms
+        return self.latency_before.value / self.latency.value
 
     @property
     def verdict(self) -> str:
@@ -170,9 +162,9 @@ def _threads(count: int) -> str:
     return f"{count} thread{'' if count == 1 else 's'}"
 
 
-def _latency(estimate: Estimate) -> Latency:
-    ms = estimate.scaled(1e3)
-    return Latency(ms.value, ms.low, ms.high)
+def _latency(estimate: Estimate) -> Interval:
+    """In milliseconds."""
+    return Interval(estimate.value, estimate.low, estimate.high).scaled(1e3)
 
 
 def _held_out(how: Quantisation) -> Images:

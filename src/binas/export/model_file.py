@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
 from binas.base.errors import BinasError, ModelError
 from binas.base.files import exists, read_json
+from binas.base.typed import check_typed
 from binas.export.facts import AccuracyFact, LatencyFact
 from binas.export.graph import InputKind
 from binas.export.int8 import Int8Facts
@@ -108,12 +109,7 @@ def read_model_file(path: Path) -> ModelFile:
             f'{path} is not the description of a model (it needs "format": "{FORMAT}" and "version": {VERSION}). '
             "`binas export` writes one."
         )
-    try:
-        return ModelFile.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        raise ModelError(f"{path} is damaged: {key}: {first['msg']}. Export the network again.") from error
+    return check_typed(ModelFile, data, str(path), "Export the network again.", ModelError)
 
 
 def load_model(path: str | Path) -> StaticNetwork:

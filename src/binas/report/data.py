@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from binas.base.errors import TableError
+from binas.base.interval import Interval
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
 from binas.tables.costs import Cost, CostTable
 from binas.tables.samples import Samples
-from binas.tables.verification import Interval, Verification
+from binas.tables.verification import Verification
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from binas.base.files import write_bytes
+from binas.base.packages import need
 from binas.report.data import ReportData
 from binas.report.numbers import report_numbers
 
@@ -15,6 +16,7 @@ COLOURS = ("#0f766e", "#c2410c", "#4338ca", "#a16207", "#9d174d", "#475569")
 MARKERS = ("o", "s", "^", "D")
 Z = 1.96  # standard errors of a 95 % interval
 Numbers = Mapping[str, Any]
+Draw = Callable[[Any, Numbers], None]
 
 
 def write_figures(data: ReportData, folder: Path) -> list[Path]:
@@ -24,11 +26,11 @@ def write_figures(data: ReportData, folder: Path) -> list[Path]:
 
 def figures(numbers: Numbers, folder: Path) -> list[Path]:
     """The same from numbers that are already there."""
-    drawn: list[tuple[str, bool, tuple[float, float], Callable[[Any, Numbers], None]]] = [
-        ("frontier", True, (8, 5), _frontier),
+    drawn: list[tuple[str, bool, tuple[float, float], Draw]] = [
+        ("frontier", True, (8, 5), draw_frontier),
         ("insights", bool(numbers["insights"]["options"]), (13, 4.2), _insights),
         ("rules", any(_paying(numbers)), (8, 5), _rules),
-        ("formula", numbers["verification"] is not None, (6, 6), _formula),
+        ("formula", numbers["verification"] is not None, (6, 6), draw_formula),
         ("prediction", numbers["ranking"] is not None, (6, 6), _prediction),
         ("training", bool(numbers["training"]), (9, 4), _training),
         ("time", bool(numbers["times"]), (8, 4), _times),
@@ -37,11 +39,13 @@ def figures(numbers: Numbers, folder: Path) -> list[Path]:
     for name, wanted, size, draw in drawn:
         if wanted:
             paths.append(folder / f"{name}.png")
-            write_bytes(paths[-1], _png(numbers, size, draw))
+            write_bytes(paths[-1], png(numbers, size, draw))
     return paths
 
 
-def _png(numbers: Numbers, size: tuple[float, float], draw: Callable[[Any, Numbers], None]) -> bytes:
+def png(numbers: Numbers, size: tuple[float, float], draw: Draw) -> bytes:
+    """A figure of ``size`` inches as the bytes of a PNG file."""
+    need("matplotlib", "a PNG file")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, dpi=150, layout="constrained")
@@ -63,7 +67,8 @@ def _words(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _frontier(figure: Any, numbers: Numbers) -> None:
+def draw_frontier(figure: Any, numbers: Numbers) -> None:
+    """Accuracy against cost, with references and chosen networks."""
     axes, traced = _axes(figure), numbers["frontier"]
     costs, accuracies = traced["costs"], traced["accuracies"]
     axes.step(
@@ -157,7 +162,8 @@ def _equal(axes: Any, values: list[float]) -> None:
     axes.plot([min(values), max(values)], [min(values), max(values)], "--", color="#9aa4b2", linewidth=1)
 
 
-def _formula(figure: Any, numbers: Numbers) -> None:
+def draw_formula(figure: Any, numbers: Numbers) -> None:
+    """Networks by the table against measured ones."""
     axes, found = _axes(figure), numbers["verification"]
     _equal(axes, [check[key] for check in found["checks"] for key in ("measured", "predicted")])
     for n, part in enumerate(("held-out", "fit")):

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
 from binas.search.alternatives import best_architectures
-from binas.search.frontier import frontier
-from binas.search.problem import Limit, SearchProblem
+from binas.search.frontier import Frontier, frontier
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem
 from binas.space.architecture import EMPTY_STAGE, Architecture
 from binas.tables.contributions import Contributions
 
@@ -33,21 +34,27 @@ def significant(value: float, digits: int) -> float:
 
 
 def frontier_numbers(problem: SearchProblem, cost: str, contributions: Contributions) -> dict[str, Any]:
-    """The exact frontier: points, slider, runner-ups. At most ``MOST_POINTS`` networks; ``loss`` says what that costs."""
-    found = frontier(problem, cost)
-    kept = _kept(len(found))
-    architectures = [found.architecture(i) for i in kept]
-    _, errors = contributions.predict(architectures)
+    """The exact frontier with standard errors, as :func:`frontier_points`."""
+    traced = frontier(problem, cost)
+    _, errors = contributions.predict([traced.architecture(i) for i in _kept(len(traced))])
     return {
-        "exact": found.exact,
-        "error": found.error,
-        "networks": len(found),
-        "loss": _loss(found.accuracies, kept),
-        "costs": [significant(found.costs[i], 12) for i in kept],
-        "accuracies": [significant(found.accuracies[i], 8) for i in kept],
+        **frontier_points(traced),
         "stderr": None if np.isnan(errors).any() else [significant(error, 3) for error in errors],
-        "stages": _stages(architectures),
-        "slider": slider(float(found.costs[0]), float(found.costs[-1])),
+    }
+
+
+def frontier_points(traced: Frontier) -> dict[str, Any]:
+    """The points of a frontier and its slider. At most ``MOST_POINTS`` networks; ``loss`` says what that costs."""
+    kept = _kept(len(traced))
+    return {
+        "exact": traced.exact,
+        "error": traced.error,
+        "networks": len(traced),
+        "loss": _loss(traced.accuracies, kept),
+        "costs": [significant(traced.costs[i], 12) for i in kept],
+        "accuracies": [significant(traced.accuracies[i], 8) for i in kept],
+        "stages": _stages([traced.architecture(i) for i in kept]),
+        "slider": slider(float(traced.costs[0]), float(traced.costs[-1])),
     }
 
 

@@ -13,7 +13,8 @@ from binas.insights.summary import find_insights
 from binas.report.data import Chosen, Reference, ReportData
 from binas.report.drawing import drawing
 from binas.report.frontier_numbers import frontier_numbers, runner_ups, significant
-from binas.search.problem import SearchProblem, parse_limit
+from binas.search.limits import parse_limits
+from binas.search.problem import SearchProblem
 from binas.space.space import SearchSpace
 from binas.tables.conditions import describe
 from binas.tables.costs import Cost
@@ -118,12 +119,13 @@ def _cost(cost: Cost) -> dict[str, Any]:
 
 
 def _asked(data: ReportData, item: Chosen) -> float:
-    """Where on the frontier a chosen network belongs: the limit where it is one on the traced cost, else its cost."""
+    """Where on the frontier a chosen network belongs: its limit on the traced cost where it has one, else its cost."""
     try:
-        limit = parse_limit(item.limit, data.costs.costs)
-    except BinasError:  # words, or several limits
+        limits = parse_limits(item.limit, data.costs.space, data.costs.costs)
+    except BinasError:  # words
         return item.cost
-    return limit.value if limit.cost == data.cost and not limit.lower else item.cost
+    upper = [limit.value for limit in limits if limit.cost == data.cost and not limit.lower]
+    return min(upper, default=item.cost)
 
 
 def _chosen(data: ReportData, item: Chosen) -> dict[str, Any]:
@@ -139,7 +141,7 @@ def _chosen(data: ReportData, item: Chosen) -> dict[str, Any]:
         **vars(item),
         "architecture": str(item.architecture),
         "at": _asked(data, item),
-        "measured_cost": None if measured is None else measured.model_dump(),
+        "measured_cost": None if measured is None else measured.to_json(),
         "files": list(item.files),
         "best_references": [vars(other) for other in best.values()],
     }

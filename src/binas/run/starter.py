@@ -15,9 +15,8 @@ from pydantic import BaseModel
 
 from binas.base.errors import DataError, FileError
 from binas.base.files import exists, write_text
-from binas.data.config import DataConfig
-from binas.data.decoding import FORMATS, Format
-from binas.data.dividing import Names
+from binas.data.config import DataConfig, Format, Names
+from binas.data.decoding import FORMATS
 from binas.data.file_images import FileImages
 from binas.data.folder import image_folder
 from binas.run.config import RunConfig

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
+from binas.estimators.objective import BilinearObjective
+from binas.search.frontier import Frontier
+from binas.search.limits import Limit
 from binas.search.matrices import tight_form
-from binas.search.objective import BilinearObjective
-from binas.search.problem import Limit, SearchProblem, evaluate
+from binas.search.problem import SearchProblem, evaluate
 from binas.search.restrict import levels
 from binas.search.result import SearchResult, Status
 from binas.search.solve import solve
@@ -106,6 +108,21 @@ def _rounded(value: float, down: bool) -> float:
         return 0.0
     step = 10.0 ** (math.floor(math.log10(abs(value))) - 4)
     return (math.floor(value / step) if down else math.ceil(value / step)) * step
+
+
+def why_no_answer(result: SearchResult | Frontier) -> str:
+    """Why a search found no architecture, or a frontier has no point, in one paragraph; empty where there is one."""
+    if isinstance(result, Frontier):
+        return "" if len(result) else explain_infeasible(result.problem).sentence()
+    if result.status.has_answer:
+        return ""
+    if result.status is Status.INFEASIBLE:
+        return explain_infeasible(result.problem).sentence()
+    proves = "" if result.solver == "auto" else ", or use the solver auto, which proves it"
+    return (
+        f"the solver {result.solver!r} found no architecture that keeps {result.problem.describe_limits()} before it "
+        f"stopped; that does not mean there is none. Give it more time{proves}."
+    )
 
 
 def explain_infeasible(problem: SearchProblem) -> Infeasibility:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
-from binas.search.objective import BilinearObjective
+from binas.estimators.objective import BilinearObjective
 from binas.search.problem import SearchProblem
 from binas.search.terms import Row, limit_rows
 from binas.space.space import SearchSpace

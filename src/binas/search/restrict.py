@@ -14,14 +14,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.search.objective import (
+from binas.estimators.objective import (
     BilinearObjective,
     CallableObjective,
     Objective,
     QuadraticObjective,
     StagewiseObjective,
 )
-from binas.search.problem import Limit, SearchProblem
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem
 from binas.space.space import SearchSpace, Stage
 from binas.tables.costs import Cost
 from binas.tables.entries import Column
@@ -160,10 +161,10 @@ def _restricted_objective(objective: Objective, kept: Kept) -> Objective:
         return _restricted_bilinear(objective, kept)
     if isinstance(objective, StagewiseObjective):
         tables = (_restricted_table(table, kept, s) for s, table in enumerate(objective.tables))
-        return StagewiseObjective(objective.base, tuple(tables))
+        return replace(objective, tables=tuple(tables))
     if isinstance(objective, QuadraticObjective):
         z = kept.entries
-        return QuadraticObjective(objective.constant, objective.linear[z], objective.quadratic[np.ix_(z, z)])
+        return replace(objective, linear=objective.linear[z], quadratic=objective.quadratic[np.ix_(z, z)])
     return _restricted_callable(objective, kept)
 
 
@@ -197,4 +198,4 @@ def _restricted_callable(objective: CallableObjective, kept: Kept) -> CallableOb
         by_alpha, by_beta = gradient(*kept.spread(alpha, beta))
         return by_alpha[kept.alpha], by_beta[kept.beta]
 
-    return CallableObjective(objective.function, relaxed and smaller_relaxed, gradient and smaller_gradient)
+    return replace(objective, relaxed=relaxed and smaller_relaxed, gradient=gradient and smaller_gradient)

@@ -9,7 +9,7 @@ from binas.tables.merge import merge, rename_cost
 from binas.tables.samples import Sample, Samples, load_samples
 from binas.tables.schema import schema
 from binas.tables.units import Unit, convert, format_quantity, parse_quantity, parse_unit
-from binas.tables.verification import Calibration, Interval, NetworkCheck, Verification
+from binas.tables.verification import Calibration, NetworkCheck, Verification
 
 __all__ = [
     "Calibration",
@@ -18,7 +18,6 @@ __all__ = [
     "Cost",
     "CostDiff",
     "CostTable",
-    "Interval",
     "NetworkCheck",
     "Provenance",
     "Sample",

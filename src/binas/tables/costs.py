@@ -136,6 +136,7 @@ class CostTable:
 
     space: SearchSpace
     costs: Mapping[str, Cost]
+    variants: Mapping[str, Mapping[str, Cost]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Cost:
         if name not in self.costs:

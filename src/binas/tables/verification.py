@@ -6,17 +6,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from binas.base.interval import Interval
+
 
 class _Value(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Interval(_Value):
-    """A number with its 95 % confidence interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 class NetworkCheck(_Value):
@@ -68,6 +62,6 @@ class Verification(_Value):
         return (
             f"on {self.networks} networks held out: mean error {self.mape_percent.value:.2f} % "
             f"({self.mape_percent.low:.2f} to {self.mape_percent.high:.2f}), worst {self.worst_percent:.2f} %, "
-            f"bias {self.bias_percent.value:+.2f} %, Spearman {self.spearman.value:.3f} "
-            f"({self.spearman.low:.3f} to {self.spearman.high:.3f}), Kendall {self.kendall.value:.3f}{floor}"
+            f"bias {self.bias_percent.value:+.2f} %, Spearman {self.spearman:.3f}, "
+            f"Kendall {self.kendall.value:.3f}{floor}"
         )

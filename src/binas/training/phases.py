@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
+from binas.base.identity import flattened
 from binas.data.dataset import ImageData
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
@@ -31,7 +32,7 @@ from binas.training.checkpoint import (
     save_checkpoint,
     weights_digest,
 )
-from binas.training.config import Distillation, Phase, TrainingConfig
+from binas.training.config import Distillation, FinetuneSettings, Phase, TrainSettings
 from binas.training.evaluation import (
     accuracy,
     calibrate_multipath,
@@ -53,7 +54,7 @@ class Bench:
     """Where training happens: data, settings, a folder for checkpoints, device and reports."""
 
     data: ImageData
-    config: TrainingConfig
+    config: TrainSettings
     folder: Path
     accelerator: Accelerator
     reporter: Reporter = field(default_factory=Reporter)
@@ -132,6 +133,7 @@ def fine_tune(
     heaviest: Supernet,
     architecture: Architecture,
     bench: Bench,
+    phase: FinetuneSettings,
     teacher: Teacher | None = None,
 ) -> StaticNetwork:
     """Phase 3: one architecture as a network of its own, from the weights of w*, taught by w_h.
@@ -141,8 +143,8 @@ def fine_tune(
     epochs, schedule and teacher are the same, so that the two can be compared. ``teacher`` is that of
     :func:`teacher_of`, given where several networks are fine-tuned, so that its logits are computed once.
     """
-    space, phase = supernet.space, bench.config.finetune
-    network = _starting_network(supernet, architecture, bench)
+    space = supernet.space
+    network = _starting_network(supernet, architecture, bench, phase)
     taught_by = teacher or teacher_of(heaviest, bench.data, phase.distillation)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
@@ -174,9 +176,10 @@ def teacher_of(heaviest: Supernet, data: ImageData, settings: Distillation) -> T
     return Teacher(extract(heaviest, heaviest.space.extreme()), data, settings)
 
 
-def _starting_network(supernet: Supernet, architecture: Architecture, bench: Bench) -> StaticNetwork:
+def _starting_network(
+    supernet: Supernet, architecture: Architecture, bench: Bench, phase: FinetuneSettings
+) -> StaticNetwork:
     """The network fine-tuning starts from: the supernet's weights with statistics of its own, or fresh ones."""
-    phase = bench.config.finetune
     if phase.from_scratch:
         return fresh_network(supernet.space, architecture, bench.config.seed)
     network = extract(supernet, architecture)
@@ -242,15 +245,6 @@ def _job(
         bench.reporter,
         select,
     )
-
-
-def flattened(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings as one level of dotted names."""
-    result: dict[str, Any] = {}
-    for key, value in data.items():
-        nested = isinstance(value, Mapping)
-        result |= flattened(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
-    return result
 
 
 def _finished(job: Job, kept: Network, finish: Callable[[Network], None] | None = None) -> Network:

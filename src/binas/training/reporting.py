@@ -1,114 +1,91 @@
-"""Progress: a bar with time left on a terminal, plain lines elsewhere; JSON lines and TensorBoard on disk."""
+"""Figures of training on disk, as JSON lines and for TensorBoard; how far it is goes to the progress."""
 
 from __future__ import annotations
 
-import json
-import sys
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from binas.base.errors import FileError
-from binas.base.files import exists, read_text, write_text
+from binas.base.lines import read_lines, write_lines
+from binas.base.progress import Progress
 
 LINES = "metrics.jsonl"
 
 
 class Reporter:
-    """Shows nothing and keeps nothing: the base of the others, and the one for tests."""
-
-    def start(self, phase: str, total: int, done: int) -> None:
-        """A phase of ``total`` steps begins, or continues after ``done`` of them."""
-
-    def advance(self, done: int, **values: float) -> None:
-        """``done`` steps of the phase are finished."""
-
-    def record(self, epoch: int, step: int, metrics: Mapping[str, float]) -> None:
-        """Figures after an epoch."""
-
-    def finish(self) -> None:
-        """The phase is over."""
-
-
-class RunReporter(Reporter):
-    """Reports to the terminal, to ``metrics.jsonl`` and to TensorBoard in a run's folder.
+    """Figures go to ``metrics.jsonl`` and TensorBoard in ``folder`` where one is given, how far it is to ``progress``.
 
     A line of ``metrics.jsonl`` is one epoch: phase, epoch, step and figures, no times, so that a resumed run
     writes the same file as an uninterrupted one. Lines past the position a phase resumes from are dropped.
     """
 
-    def __init__(self, folder: Path, quiet: bool = False) -> None:
-        self.folder, self.quiet = folder, quiet
-        self.phase, self.total = "", 0
-        self.bar: Progress | None = None
-        self.task: Any = None
+    def __init__(self, folder: Path | None = None, progress: Progress | None = None) -> None:
+        self.folder, self.progress = folder, progress or Progress()
+        self.phase, self.total, self.note = "", 1, ""
         self.board: Any = None
 
     def start(self, phase: str, total: int, done: int) -> None:
-        """Open the bar; forget lines that will be written again."""
+        """A phase of ``total`` steps begins, or resumes after ``done`` of them; later lines are written again."""
+        self.phase, self.total, self.note = phase, total, ""
+        if self.folder is None:
+            return
         from torch.utils.tensorboard import SummaryWriter
 
-        self.phase, self.total = phase, total
-        kept = [line for line in read_metrics(self.folder) if line["phase"] != phase or line["step"] <= done]
-        write_text(self.folder / LINES, "".join(json.dumps(line) + "\n" for line in kept))
+        lines = read_metrics(self.folder)
+        write_lines(
+            self.folder / LINES, [line for line in lines if line["phase"] != phase or line["step"] <= done]
+        )
         self.board = SummaryWriter(str(self.folder / "tensorboard"), purge_step=done + 1)
-        if sys.stderr.isatty() and not self.quiet:
-            self.bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[note]}"),
-                console=Console(stderr=True),
-            )
-            self.bar.start()
-            self.task = self.bar.add_task(phase, total=total, completed=done, note="")
 
     def advance(self, done: int, **values: float) -> None:
-        """Move the bar."""
-        if self.bar is not None:
-            self.bar.update(self.task, completed=done)
-        for name, value in values.items():
-            self.board.add_scalar(f"{self.phase}/step/{name}", value, done)
+        """``done`` steps of the phase are finished."""
+        if self.board is not None:
+            for name, value in values.items():
+                self.board.add_scalar(f"{self.phase}/step/{name}", value, done)
+        self.progress.show(done / self.total, self.note)
 
     def record(self, epoch: int, step: int, metrics: Mapping[str, float]) -> None:
-        """Keep and show the figures of an epoch."""
-        line = {"phase": self.phase, "epoch": epoch, "step": step, **metrics}
-        old = read_text(self.folder / LINES)
-        write_text(self.folder / LINES, old + json.dumps(line, allow_nan=False) + "\n")
-        for name, value in metrics.items():
-            self.board.add_scalar(f"{self.phase}/{name}", value, step)
-        self.board.flush()
-        note = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items() if name != "learning_rate")
-        if self.bar is not None:
-            self.bar.update(self.task, note=note)
-        elif not self.quiet:
-            sys.stderr.write(f"{self.phase} epoch {epoch} ({step} of {self.total} steps): {note}\n")
+        """Figures after an epoch: kept, and shown from the next step on.
+
+        They replace those written before a kill between them and a checkpoint.
+        """
+        if self.folder is not None:
+            others = [
+                line
+                for line in read_metrics(self.folder)
+                if (line["phase"], line["step"]) != (self.phase, step)
+            ]
+            own = {"phase": self.phase, "epoch": epoch, "step": step, **metrics}
+            write_lines(self.folder / LINES, [*others, own])
+            for name, value in metrics.items():
+                self.board.add_scalar(f"{self.phase}/{name}", value, step)
+            self.board.flush()
+        shown = (f"{name} {value:.4g}" for name, value in metrics.items() if name != "learning_rate")
+        self.note = f"epoch {epoch}: {', '.join(shown)}"
 
     def finish(self) -> None:
-        """Close bar and board."""
-        if self.bar is not None:
-            self.bar.stop()
-        self.bar = None
+        """The phase is over."""
         if self.board is not None:
             self.board.close()
+            self.board = None
+
+
+def keep_figures(folder: Path, phase: str, figures: Mapping[str, float]) -> None:
+    """Figures that arise once, in ``metrics.jsonl`` and TensorBoard; those that are not numbers are left out."""
+    reporter = Reporter(folder)
+    reporter.start(phase, 1, 0)
+    reporter.record(1, 1, {name: value for name, value in figures.items() if math.isfinite(value)})
+    reporter.finish()
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
     """The lines of a run's ``metrics.jsonl``; none if it is not there yet."""
-    path = folder / LINES
-    if not exists(path):
-        return []
-    lines = []
-    for number, text in enumerate(read_text(path).splitlines(), 1):
-        try:
-            line = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise FileError(f"{path}, line {number} is not JSON ({error.msg}); delete the line.") from error
+    lines = read_lines(folder / LINES)
+    for line in lines:
         if not isinstance(line, dict) or "phase" not in line or type(line.get("step")) is not int:
-            raise FileError(f"{path}, line {number} has no phase and step; delete the line.")
-        lines.append(line)
+            raise FileError(
+                f"{folder / LINES} has a line without phase and step; delete that line: {str(line)[:100]}"
+            )
     return lines

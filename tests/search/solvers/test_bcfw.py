@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binas.base.errors import ProblemError
-from binas.run.example import paper_contributions, paper_costs
-from binas.search.objective import QuadraticObjective
-from binas.search.problem import Limit, SearchProblem, evaluate
+from binas.estimators.objective import QuadraticObjective
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.solvers._relaxed import Domain, Point, anchor, cheapest, repaired, start_point
@@ -22,6 +22,7 @@ from binas.space.space import Config, SearchSpace, Stage
 from binas.tables.costs import Cost
 from binas.tables.entries import Column
 from binas.testing.instances import make_problem, make_space
+from binas.testing.paper_example import paper_contributions, paper_costs
 
 SMALL = make_space(2, 2, 3, min_depth=0)  # depth 0 too: 169 architectures
 NAMES = ("latency", "cost1")

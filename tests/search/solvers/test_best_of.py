@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from binas.base.errors import ProblemError, SolverClaimError
-from binas.search.objective import CallableObjective, QuadraticObjective
+from binas.estimators.objective import CallableObjective, QuadraticObjective
 from binas.search.problem import evaluate
 from binas.search.result import Answer, Status
 from binas.search.solve import solve

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binas.base.errors import ProblemError
-from binas.run.example import paper_contributions, paper_costs
-from binas.search.objective import CallableObjective, QuadraticObjective, StagewiseObjective
-from binas.search.problem import Limit, SearchProblem, evaluate
+from binas.estimators.objective import CallableObjective, QuadraticObjective, StagewiseObjective
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.solvers._relaxed import Domain, Point, anchor, start_point, whole_blocks
@@ -25,6 +25,7 @@ from binas.search.solvers.frank_wolfe import (
 )
 from binas.space import enumerate_all, load_space
 from binas.testing.instances import make_problem, make_space
+from binas.testing.paper_example import paper_contributions, paper_costs
 
 SMALL = make_space(2, 2, 3, min_depth=0)
 SIZE = SMALL.alpha_size + SMALL.beta_size

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import SolverClaimError
+from binas.estimators.objective import BilinearObjective, QuadraticObjective
 from binas.search.matrices import Bilinear, TightForm, paper_form, structure, tight_form
-from binas.search.objective import BilinearObjective, QuadraticObjective
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import Options, Solver

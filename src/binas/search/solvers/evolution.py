@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
+from binas.estimators.objective import BilinearObjective
 from binas.search.dual import Padded, Relaxed, best_for, cheapest, indices_of
-from binas.search.objective import BilinearObjective, objective_values
+from binas.search.objective import objective_values
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import ANYTHING, Capabilities, Options, Solver

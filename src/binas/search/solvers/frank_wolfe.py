@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
+from binas.estimators.objective import CallableObjective, QuadraticObjective
 from binas.search.matrices import bilinear_part
-from binas.search.objective import CallableObjective, QuadraticObjective
 from binas.search.problem import SearchProblem
 from binas.search.solvers._base import Capabilities
 from binas.search.solvers._relaxed import (

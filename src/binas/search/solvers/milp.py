@@ -30,7 +30,6 @@ class Milp(Solver):
         summary="HiGHS on the tight linear form; any number of limits",
     )
     requires = ("highspy",)
-    install = "highspy"
 
     def __init__(self, threads: int = 1):
         self.threads = threads

@@ -1,0 +1,29 @@
+"""A number with its confidence interval, the same value in every room."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A number and the bounds of its 95 % confidence interval, in the number's unit; NaN where not defined."""
+
+    value: float
+    low: float
+    high: float
+
+    def scaled(self, factor: float) -> Interval:
+        """The same in another unit."""
+        return Interval(self.value * factor, self.low * factor, self.high * factor)
+
+    def to_json(self) -> dict[str, float | None]:
+        """value, low and high; null where not defined."""
+        numbers = {"value": self.value, "low": self.low, "high": self.high}
+        return {name: None if math.isnan(number) else number for name, number in numbers.items()}
+
+    def __format__(self, form: str) -> str:
+        """For people, each number in ``form``: ``f"{tau:.2f}"`` gives ``0.91 (0.88 to 0.93)``."""
+        value, low, high = (format(number, form) for number in (self.value, self.low, self.high))
+        return f"{value} ({low} to {high})"

@@ -1,0 +1,158 @@
+"""How far a piece of work is: one protocol for every room, a bar or plain lines for people, `logging` for applications."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+LOG = logging.getLogger("binas")
+REDRAW_SECONDS = 0.1
+LINE_SECONDS, LONGEST = 15.0, 300.0  # between plain lines: first, and after some of them
+
+
+class Progress:
+    """Nobody listens: what is told goes to the logger ``binas`` (:meth:`say` at INFO, :meth:`show` at DEBUG).
+
+    Whoever starts a piece of work calls :meth:`begin` and :meth:`end`; the work itself only shows and says.
+    """
+
+    def begin(self, what: str) -> None:
+        """A piece of work begins; ``what`` names it in one or two words."""
+        LOG.debug("%s begins", what)
+
+    def show(self, done: float, doing: str = "", left: float | None = None) -> None:
+        """``done`` is the share of the work from 0 to 1, ``left`` its seconds left where they are known."""
+        LOG.debug("%s", _line(done, doing, left))
+
+    def say(self, text: str) -> None:
+        """Something to be read, such as a warning."""
+        LOG.info("%s", text)
+
+    def end(self) -> None:
+        """The work is over, or was interrupted."""
+
+    @contextmanager
+    def during(self, what: str) -> Iterator[Progress]:
+        """Begin ``what``, and end it however it ends."""
+        self.begin(what)
+        try:
+            yield self
+        finally:
+            self.end()
+
+    def part(self, number: int, count: int, name: str = "") -> Progress:
+        """The progress of one part of this work, number ``number`` (from 0) of ``count`` equal ones."""
+        return _Part(self, number, count, name)
+
+
+class _Part(Progress):
+    """Tells of one part of several, such as one network of three, as that share of the whole."""
+
+    def __init__(self, whole: Progress, number: int, count: int, name: str) -> None:
+        self.whole, self.number, self.count, self.name = whole, number, count, name
+
+    def begin(self, what: str) -> None:
+        """Show the share of the whole that came before."""
+        self.show(0.0, what)
+
+    def show(self, done: float, doing: str = "", left: float | None = None) -> None:
+        """Pass it on; the time left is that of the part, so it is not."""
+        self.whole.show((self.number + done) / self.count, f"{self.name} {doing}".strip())
+
+    def say(self, text: str) -> None:
+        """Pass it on."""
+        self.whole.say(f"{self.name}: {text}" if self.name else text)
+
+
+class Terminal(Progress):
+    """For people, on standard error: a bar with the time left on a terminal, elsewhere a line now and then.
+
+    The bar is drawn only when progress is told: a thread that refreshes it would run while something is timed.
+    """
+
+    def __init__(self) -> None:
+        self.what = ""
+        self.bar: Bar | None = None
+        self.start = self.shown = time.monotonic()
+        self.pause = LINE_SECONDS
+        self.first: float | None = None
+
+    def begin(self, what: str) -> None:
+        """Open the bar, or say what begins."""
+        self.what, self.first, self.pause = what, None, LINE_SECONDS
+        self.start = self.shown = time.monotonic()
+        if sys.stderr.isatty():
+            self.bar = _make_bar()
+            self.bar.add_task(what, total=1.0, left="")
+            self.bar.start()
+        else:
+            self.say("begins")
+
+    def show(self, done: float, doing: str = "", left: float | None = None) -> None:
+        """Move the bar, or say how far it is if nothing was said for some time."""
+        now = time.monotonic()
+        if self.first is None:
+            self.first = done
+        if now - self.shown < (self.pause if self.bar is None else REDRAW_SECONDS):
+            return
+        self.shown = now
+        if left is None and done > self.first:
+            left = (now - self.start) / (done - self.first) * (1 - done)
+        if self.bar is None:
+            self.pause = min(LONGEST, 1.5 * self.pause)
+            self.say(_line(done, doing, left))
+        else:
+            text = f"{self.what} {doing}"
+            self.bar.update(self.bar.task_ids[0], completed=done, description=text, left=_time_left(left))
+            self.bar.refresh()
+
+    def say(self, text: str) -> None:
+        """A line."""
+        line = f"{self.what}: {text}" if self.what else text
+        if self.bar is None:
+            sys.stderr.write(line + "\n")
+        else:
+            self.bar.console.print(line, markup=False, highlight=False)
+
+    def end(self) -> None:
+        """Close the bar; say how long it took."""
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = None
+        self.say(duration(time.monotonic() - self.start))
+        self.what = ""
+
+
+def duration(seconds: float) -> str:
+    """A time for people."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+def _line(done: float, doing: str, left: float | None) -> str:
+    return ", ".join(filter(None, (f"{done:.0%}", _time_left(left), doing)))
+
+
+def _time_left(seconds: float | None) -> str:
+    """The time left for people; empty when it is not known."""
+    return "" if seconds is None else f"{duration(seconds)} left"
+
+
+def _make_bar() -> Bar:
+    """A bar on standard error: share, time left, what is being done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = (BarColumn(), TextColumn("{task.fields[left]}"), TextColumn("{task.description}", markup=False))
+    return Bar(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)

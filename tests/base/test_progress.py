@@ -1,0 +1,100 @@
+"""One progress protocol: logged where nobody listens, a bar or plain lines for people, parts of a whole."""
+
+import logging
+
+import pytest
+
+from binas.base.progress import Progress, Terminal, duration
+
+
+class Heard(Progress):
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.lines = []
+
+    def show(self, done, doing="", left=None):
+        self.lines.append((done, doing, left))
+
+    def say(self, text):
+        self.lines.append(text)
+
+
+def test_nobody_listens_but_an_application_can_route_it(capfd, caplog):
+    with caplog.at_level(logging.DEBUG, "binas"), Progress().during("costs") as progress:
+        progress.show(0.25, "round 1", 61.0)
+        progress.say("a noisy machine")
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("DEBUG", "costs begins"),
+        ("DEBUG", "25%, 1 min 01 s left, round 1"),
+        ("INFO", "a noisy machine"),
+    ]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_part_tells_of_the_whole():
+    heard = Heard()
+    part = heard.part(1, 4, "network 2 of 4")
+    part.show(0.5, "epoch 1", 3.0)
+    part.say("done")
+    part.part(1, 2).show(0.0)
+    part.begin("tuning")
+    assert heard.lines == [
+        (0.375, "network 2 of 4 epoch 1", None),
+        "network 2 of 4: done",
+        (0.375, "network 2 of 4", None),
+        (0.25, "network 2 of 4 tuning", None),
+    ]
+
+
+def test_work_that_fails_is_ended():
+    class Ended(Heard):
+        def end(self):
+            self.lines.append("ended")
+
+    heard = Ended()
+    with pytest.raises(ZeroDivisionError), heard.during("x"):
+        raise ZeroDivisionError
+    assert heard.lines == ["ended"]
+
+
+class TestTerminal:
+    def test_plain_lines_now_and_then_where_nobody_looks(self, capfd, monkeypatch):
+        clock = iter([0.0, 0.0, 1.0, 20.0, 40.0, 45.0, 50.0])
+        monkeypatch.setattr("binas.base.progress.time.monotonic", lambda: next(clock))
+        terminal = Terminal()
+        terminal.begin("supernet")
+        terminal.show(0.0)
+        terminal.show(0.5, "epoch 1")
+        terminal.show(0.6, "epoch 1")
+        terminal.show(0.8, "epoch 2", 12.0)
+        terminal.end()
+        assert capfd.readouterr().err.splitlines() == [
+            "supernet: begins",
+            "supernet: 50%, 20 s left, epoch 1",
+            "supernet: 80%, 12 s left, epoch 2",
+            "supernet: 50 s",
+        ]
+
+    def test_a_bar_on_a_terminal(self, capfd, monkeypatch):
+        monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setattr("binas.base.progress.REDRAW_SECONDS", 0.0)
+        terminal = Terminal()
+        terminal.begin("costs")
+        terminal.show(0.5, "round 3 of 6", 61.0)
+        terminal.say("a noisy machine")
+        terminal.end()
+        written = capfd.readouterr().err
+        assert "1 min 01 s left" in written
+        assert "costs round 3 of 6" in written
+        assert "costs: a noisy machine" in written
+
+    def test_shown_without_a_beginning(self, capfd, monkeypatch):
+        clock = iter([0.0, 100.0])
+        monkeypatch.setattr("binas.base.progress.time.monotonic", lambda: next(clock))
+        Terminal().show(0.5, "epoch 1")
+        assert capfd.readouterr().err == "50%, epoch 1\n"
+
+    def test_durations(self):
+        assert [duration(s) for s in (0.2, 59.4, 61, 7322)] == ["0 s", "59 s", "1 min 01 s", "2 h 02 min"]

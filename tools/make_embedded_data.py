@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from binas.base.files import dump_json, write_bytes, write_text
-from binas.data.fashion_mnist import IMAGES, LABELS
+from binas.data.fashion import IMAGES, LABELS
 from binas.data.idx import idx_bytes, read_idx
 from binas.data.splitting import stratified_sample
 

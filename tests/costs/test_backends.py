@@ -61,7 +61,7 @@ def test_onednn_is_switched_and_put_back():
 
 @pytest.mark.parametrize("change", [{"memory_format": "channels_last"}, {"dtype": "bfloat16"}])
 def test_torch_takes_layouts_and_number_types(change):
-    backend = make_backend(Settings(**change))
+    backend = make_backend(Settings("torch", **change))
     workload = control_workload()
     assert backend.prepare(workload.module, workload.shapes)() is None
 

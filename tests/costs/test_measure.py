@@ -83,8 +83,8 @@ def test_energy_needs_counters(tiny):  # noqa: F811
     [
         (Settings(), own_seconds),
         (Settings(threads=2), host_seconds),
-        (Settings("onnxruntime"), own_seconds),
-        (Settings(device="cuda"), cuda_seconds),
+        (Settings("torch"), own_seconds),
+        (Settings("torch", "cuda"), cuda_seconds),
         (Settings("onnxruntime", "cuda"), host_seconds),
     ],
 )

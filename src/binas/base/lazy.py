@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from binas.base.packages import explain
+from binas.base.packages import explain_import
 
 
 def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], list[str]]:
@@ -30,7 +30,7 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], list[str]
         try:
             value = getattr(importlib.import_module(home[name]), name)
         except ModuleNotFoundError as error:
-            raise explain(error, f"{package}.{name}") or error from error
+            raise explain_import(error, f"{package}.{name}") or error from error
         setattr(sys.modules[package], name, value)
         return value
 

@@ -40,6 +40,8 @@ def installed_version(module: str) -> str | None:
 
     The distribution may have another name than the package, such as onnxruntime-gpu.
     """
+    import importlib.metadata  # slow to import, for something few commands ask
+
     if not is_installed(module):
         return None
     try:
@@ -72,7 +74,7 @@ def missing_package(module: str, what: str = "this") -> MissingPackageError:
     return MissingPackageError(f"{what} needs {module}, which is not installed: {pip_line(module)}")
 
 
-def explain(error: ModuleNotFoundError, what: str = "this") -> MissingPackageError | None:
+def explain_import(error: ModuleNotFoundError, what: str = "this") -> MissingPackageError | None:
     """The same for an import that failed; None where it is not for want of a package of some extra, but a bug."""
     module = (error.name or "").partition(".")[0]
     return missing_package(module, what) if module in EXTRAS and not is_installed(module) else None

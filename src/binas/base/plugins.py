@@ -17,10 +17,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import BinasError, PluginError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUPS = (
     "binas.families",
@@ -45,6 +47,8 @@ def installed(group: str) -> dict[str, Callable[[], Any]]:
 @cache
 def _installed(group: str, path: tuple[str, ...]) -> dict[str, Callable[[], Any]]:
     """``path`` is there for the cache: another ``sys.path`` may hold other packages."""
+    from importlib.metadata import entry_points  # slow to import, and only plugins need it
+
     loaders: dict[str, Callable[[], Any]] = {}
     for entry in sorted(entry_points(group=group), key=lambda entry: (_package(entry), entry.name)):
         if entry.name in loaders:

@@ -116,8 +116,7 @@ def diff(
     as_json: Json = False,
 ) -> None:
     """Compare two tables of one space: conditions, ratios, and the entries that changed most."""
-    from binas.tables import diff as compare
-    from binas.tables import load_costs
+    from binas.tables import diff as compare, load_costs
 
     one = _load(first, space)
     found = compare(one, load_costs(second, one.space))
@@ -172,8 +171,7 @@ def merge(
     as_json: Json = False,
 ) -> None:
     """Put the costs of several tables into one; refuses to mix what was measured under different conditions."""
-    from binas.tables import load_costs
-    from binas.tables import merge as merged
+    from binas.tables import load_costs, merge as merged
 
     check_out(out, overwrite)
     first = _load(files[0], space)
@@ -287,8 +285,7 @@ def export_blocks(
     as_json: Json = False,
 ) -> None:
     """Write every distinct block of a space as ONNX, with a manifest and a CSV to fill in."""
-    from binas.costs.exchange import export_blocks as export
-    from binas.costs.exchange import some_networks
+    from binas.costs.exchange import export_blocks as export, some_networks
     from binas.space.files import load_space
 
     chosen, progress = load_space(space), show_progress(quiet, as_json)

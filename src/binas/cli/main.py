@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from binas.base.errors import BinasError
-from binas.base.packages import explain
+from binas.base.packages import explain_import
 from binas.cli import (
     comparing_commands,
     costs_commands,
@@ -67,7 +67,7 @@ def main() -> None:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(2)
     except ModuleNotFoundError as error:  # a package of an extra; anything else is a bug, and shown as one
-        missing = explain(error, "this command")
+        missing = explain_import(error, "this command")
         if missing is None:
             raise
         sys.stderr.write(f"error: {missing}\n")

@@ -298,8 +298,7 @@ def explain(
 ) -> None:
     """Explain an architecture: per decision what it brings, what it costs, what the best alternative gives."""
     from binas.run.folder import load
-    from binas.search import explain as explain_architecture
-    from binas.search import explain_infeasible, solve
+    from binas.search import explain as explain_architecture, explain_infeasible, solve
     from binas.space.blockstrings import read_architecture
 
     tables = load(folder)

@@ -9,7 +9,7 @@ from binas.data.arrays import from_arrays, read_npz
 from binas.data.config import KINDS, DataConfig
 from binas.data.dataset import ImageData
 from binas.data.dividing import Division, Parts, divide
-from binas.data.fashion_mnist import embedded, fashion_mnist
+from binas.data.fashion import embedded, fashion_mnist
 from binas.data.folder import image_folder
 from binas.data.huggingface import dataset_parts
 from binas.data.stream_images import streamed

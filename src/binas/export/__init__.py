@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING
 from binas.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from binas.export.exporting import FORMATS as FORMATS
-    from binas.export.exporting import Exported as Exported
-    from binas.export.exporting import export_network as export_network
-    from binas.export.facts import AccuracyFact as AccuracyFact
-    from binas.export.facts import LatencyFact as LatencyFact
-    from binas.export.facts import ModelFacts as ModelFacts
-    from binas.export.int8 import Int8Facts as Int8Facts
-    from binas.export.int8 import Quantisation as Quantisation
-    from binas.export.model_file import ModelFile as ModelFile
-    from binas.export.model_file import load_model as load_model
-    from binas.export.model_file import read_model_file as read_model_file
+    from binas.export.exporting import (
+        FORMATS as FORMATS,
+        Exported as Exported,
+        export_network as export_network,
+    )
+    from binas.export.facts import (
+        AccuracyFact as AccuracyFact,
+        LatencyFact as LatencyFact,
+        ModelFacts as ModelFacts,
+    )
+    from binas.export.int8 import Int8Facts as Int8Facts, Quantisation as Quantisation
+    from binas.export.model_file import (
+        ModelFile as ModelFile,
+        load_model as load_model,
+        read_model_file as read_model_file,
+    )
 
 __getattr__, __all__ = lazy_names(__name__, __file__)

@@ -14,8 +14,7 @@ from binas.search.problem import SearchProblem
 from binas.search.solve import solve
 from binas.tables.contributions import Contributions
 from binas.tables.costs import CostTable
-from binas.tables.samples import FILE as SAMPLES
-from binas.tables.samples import load_samples
+from binas.tables.samples import FILE as SAMPLES, load_samples
 
 CONFIG = "config.yaml"
 METRICS = "metrics.jsonl"
@@ -53,16 +52,16 @@ def gather(
 def choose(contributions: Contributions, costs: CostTable, cost: str, limit: str) -> Chosen:
     """The proven best network under one limit such as ``latency=45ms``, with its standard error."""
     problem = SearchProblem.build(contributions, costs, [limit])
-    found = solve(problem).evaluation
-    if found is None:
+    best = solve(problem).evaluation
+    if best is None:
         raise ProblemError(explain_infeasible(problem).sentence())
     return Chosen(
         problem.describe_limits(),
-        found.architecture,
-        found.accuracy,
-        found.accuracy_stderr,
-        found.costs[cost],
-        parameters=found.costs.get("params"),
+        best.architecture,
+        best.accuracy,
+        best.accuracy_stderr,
+        best.costs[cost],
+        parameters=best.costs.get("params"),
     )
 
 

@@ -95,16 +95,16 @@ def runner_ups(
 
     Positions are evenly spread, coarse ones first, until ``RUNNER_SECONDS`` are over.
     """
-    found: dict[float, dict[str, Any]] = {}
+    entries: dict[float, dict[str, Any]] = {}
     for limit in asked:
-        found[limit] = _runner_ups(problem, cost, limit)
+        entries[limit] = _runner_ups(problem, cost, limit)
     until = time.monotonic() + RUNNER_SECONDS
     for limit in _coarse_to_fine(positions):
         if time.monotonic() > until:
             break
-        if limit not in found:
-            found[limit] = _runner_ups(problem, cost, limit)
-    return [entry for _, entry in sorted(found.items()) if entry]
+        if limit not in entries:
+            entries[limit] = _runner_ups(problem, cost, limit)
+    return [entry for _, entry in sorted(entries.items()) if entry]
 
 
 def _coarse_to_fine(positions: Mapping[str, float]) -> list[float]:
@@ -120,7 +120,7 @@ def _coarse_to_fine(positions: Mapping[str, float]) -> list[float]:
 def _runner_ups(problem: SearchProblem, cost: str, limit: float) -> dict[str, Any]:
     """The optimum at one limit and the best networks after it; empty where there are none, or too many to list."""
     try:
-        found = best_architectures(problem.with_limits([Limit(cost, limit)]), RUNNER_UPS + 1)
+        best = best_architectures(problem.with_limits([Limit(cost, limit)]), RUNNER_UPS + 1)
     except ProblemError:
         return {}
     items = [
@@ -129,6 +129,6 @@ def _runner_ups(problem: SearchProblem, cost: str, limit: float) -> dict[str, An
             "accuracy": significant(item.accuracy, 8),
             "cost": significant(item.costs[cost], 8),
         }
-        for item in found.items
+        for item in best.items
     ]
     return {"limit": limit, **items[0], "items": items[1:]} if len(items) > 1 else {}

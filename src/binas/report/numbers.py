@@ -11,11 +11,10 @@ from binas.costs.analytic import analytic_costs
 from binas.estimators.judging import report
 from binas.insights.summary import find_insights
 from binas.report.data import Chosen, Reference, ReportData
-from binas.report.drawing import drawing
 from binas.report.frontier_numbers import frontier_numbers, runner_ups, significant
 from binas.search.limits import parse_limits
 from binas.search.problem import SearchProblem
-from binas.space.space import SearchSpace
+from binas.space.space import OptionValue, SearchSpace
 from binas.tables.conditions import describe
 from binas.tables.costs import Cost
 from binas.tables.entries import Column
@@ -25,6 +24,8 @@ from binas.version import __version__
 FORMAT = "binas/report"
 RESAMPLES = 200  # behind the intervals of ranking correlations
 SAME_COST = 1.02  # references up to so many times the cost of a chosen network are compared with it
+WIDTHS = ("expansion", "width", "ratio", "channels")  # options that may be drawn as the width of a block
+GLYPHS = ("kernel",)  # as a grid of dots
 
 
 def report_numbers(data: ReportData) -> dict[str, Any]:
@@ -91,6 +92,49 @@ def _space(space: SearchSpace) -> dict[str, Any]:
             for stage in space.stages
         ],
     }
+
+
+def drawing(space: SearchSpace) -> dict[str, Any]:
+    """How blocks are drawn: which option is the width (a number), which the glyph (a whole number), the badges, the words.
+
+    Configs that have neither width nor glyph are drawn with their names.
+    """
+    values = _values(space)
+    width = next((key for key in WIDTHS if _numbers(values.get(key, []))), None)
+    glyph = next((key for key in GLYPHS if _whole(values.get(key, []))), None)
+    badges = [key for key, own in values.items() if all(isinstance(value, bool) for value in own)]
+    words = [key for key in values if key not in (width, glyph, *badges)]
+    most = max((float(value) for value in values.get(width or "", [])), default=1.0)
+    return {
+        "width": width,
+        "most": most,
+        "glyph": glyph,
+        "badges": badges,
+        "words": words,
+    }
+
+
+def _values(space: SearchSpace) -> dict[str, list[OptionValue]]:
+    """All values of every option."""
+    values: dict[str, list[OptionValue]] = {}
+    for stage in space.stages:
+        for block in stage.blocks:
+            for config in block:
+                for key, value in config.options:
+                    values.setdefault(key, []).append(value)
+    return values
+
+
+def _numbers(values: list[OptionValue]) -> bool:
+    """Whether there are values, all of them numbers above zero."""
+    return bool(values) and all(
+        isinstance(v, int | float) and not isinstance(v, bool) and 0 < v < float("inf") for v in values
+    )
+
+
+def _whole(values: list[OptionValue]) -> bool:
+    """Whether all are whole numbers small enough to be drawn as a grid of dots."""
+    return _numbers(values) and all(isinstance(value, int) and value <= 9 for value in values)
 
 
 def _sources(data: ReportData) -> dict[str, str]:

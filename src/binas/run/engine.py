@@ -22,8 +22,15 @@ from binas.base.progress import Progress
 from binas.costs.machine import describe_machine
 from binas.run.config import FILE, load_config
 from binas.run.log import log_event, now
-from binas.run.records import FOLDER as RECORDS
-from binas.run.records import Record, inputs_of, missing, read_record, write_record, written_files
+from binas.run.records import (
+    FOLDER as RECORDS,
+    Record,
+    inputs_of,
+    missing,
+    read_record,
+    write_record,
+    written_files,
+)
 from binas.tasks._base import Step
 
 if TYPE_CHECKING:

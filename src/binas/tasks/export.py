@@ -15,8 +15,7 @@ from binas.base.identity import flattened
 from binas.base.progress import Progress
 from binas.base.settings import Settings
 from binas.tasks._base import Step, Task
-from binas.tasks.artefacts import ANSWERS, NETWORKS, Answer, NetworkRecord
-from binas.tasks.artefacts import EXPORT as FOLDER
+from binas.tasks.artefacts import ANSWERS, EXPORT as FOLDER, NETWORKS, Answer, NetworkRecord
 from binas.training.config import FinetuneSettings
 
 if TYPE_CHECKING:

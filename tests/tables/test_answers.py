@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from binas.search.objective import BilinearObjective, architecture_cost, column_total
+from binas.search.objective import LARGEST, BilinearObjective, architecture_cost, column_total
 from binas.space import SearchSpace, enumerate_all, sample_many
 from binas.tables import Column, Contributions, Cost, CostTable, parse_unit
 from binas.testing import make_space
@@ -54,9 +54,9 @@ class TestCosts:
         space, table = drawn
         everything = enumerate_all(space)
         for name, cost in table.costs.items():
+            if not np.abs(cost.values.flat()).max(initial=abs(cost.fixed)) <= LARGEST:
+                continue  # totals would overflow; a search refuses such a cost
             slow = [architecture_cost(space, cost, item) for item in everything]
-            if not all(map(math.isfinite, slow)):
-                continue
             near = {"rel": 1e-9, "abs": 1e-6 * max(map(abs, slow))}
             assert table.of(everything, name) == pytest.approx(slow, **near)
             assert table.range(name) == pytest.approx((min(slow), max(slow)), **near)

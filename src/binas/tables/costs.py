@@ -127,7 +127,7 @@ class Cost:
         return space.from_indices(depths, configs)
 
     def _combine(self, parts: list[float]) -> float:
-        return max(parts) if self.combine == "max" else math.fsum(parts)
+        return max(parts) if self.combine == "max" else sum(parts)
 
 
 @dataclass(frozen=True, eq=False)

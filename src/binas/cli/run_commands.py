@@ -80,7 +80,7 @@ def run(
     opened = prepared(out, config, changes or [], redo, teller)
     if judge(opened, COST).word != "done":
         check_device(opened)  # now, not after hours of training
-    if judge(opened, CONTRIBUTION).word == "to do":
+    if judge(opened, CONTRIBUTION).word != "done":
         check_images(opened)
     done = advance(opened, STEPS, teller)
     found = _networks(opened)
@@ -129,13 +129,15 @@ def _files_of(folder: Path, name: str) -> list[str]:
     return [] if record is None else [str(folder / file) for file in record.files]
 
 
-def prepared(out: Path, config: Path | None, changes: list[str], redo: bool, teller: Teller) -> Run:
+def prepared(
+    out: Path, config: Path | None, changes: list[str], redo: bool, teller: Teller, whole: bool = True
+) -> Run:
     """The run in ``out`` with the configuration given, or its own, changed by ``changes``."""
     from binas.run.start import create_run
     from binas.supernet.memory import keep_memory
 
     keep_memory()
-    return create_run(out, _config(out, config, changes), redo, teller)
+    return create_run(out, _config(out, config, changes), redo, teller, whole)
 
 
 def joined(out: Path, config: Path | None, changes: list[str]) -> Run:

@@ -69,7 +69,7 @@ def train(
         help_training(joined(out, config, changes or []))
         return
     teller = Teller() if quiet or as_json else Terminal()
-    run = prepared(out, config, changes or [], redo, teller)
+    run = prepared(out, config, changes or [], redo, teller, whole=False)
     meet(run)
     supernet = train_run(run, teller)
     metrics = supernet_metrics(supernet, run.data)

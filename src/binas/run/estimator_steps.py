@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.base.errors import ConfigError, EstimatorError
+from binas.base.errors import ConfigError, DataError, EstimatorError
 from binas.base.files import dump_json, exists, write_text
 from binas.contributions.factorial import factorial
 from binas.contributions.journal import Journal
@@ -21,6 +21,7 @@ from binas.contributions.outcomes import Evaluator
 from binas.contributions.paper import paper
 from binas.contributions.sampling import architectures_to_measure, image_halves, measure_samples
 from binas.contributions.supernet_evaluator import SupernetEvaluator, indexed
+from binas.data.config import DataConfig
 from binas.data.images import IndexedImages
 from binas.data.splitting import stratified_sample
 from binas.estimators.bilinear import BilinearEstimator
@@ -56,10 +57,20 @@ def validation_images(run: Run, half: int | None = None, count: int | None = Non
     return images if count is None else images.take(stratified_sample(images.labels, count, 0))
 
 
+def refuse_stream(config: DataConfig) -> None:
+    """Refuse images that are read along, before anything is trained: contributions need the same ones again and again."""
+    if config.streaming:
+        raise DataError(
+            f"data.streaming is on for {config.title}, and a stream has no image to come back to, but contributions are "
+            "measured on the same images again and again. Give --set data.streaming=false, so that the images are stored "
+            "first. Nothing was trained or changed; only `binas train` alone can stream."
+        )
+
+
 def check_images(run: Run) -> None:
     """Refuse too few validation images before anything is trained."""
     images = run.data.validation
-    if images.indexed and len(images) // 2 < GROUPS:
+    if len(images) // 2 < GROUPS:
         raise ConfigError(
             f"{run.data.name} has {len(images)} validation images; a run needs at least {2 * GROUPS}, one half to measure "
             "contributions, the other to check them. Give more images or a larger data.validation_share."

@@ -9,6 +9,7 @@ from binas.base.files import exists
 from binas.run import lock
 from binas.run.config import FILE, RunConfig, save_config
 from binas.run.engine import advance, clear_expensive, refuse_expensive
+from binas.run.estimator_steps import refuse_stream
 from binas.run.limits import check_questions
 from binas.run.run import SPACE, Run, open_run
 from binas.run.steps import STEPS, TRAINING
@@ -18,11 +19,20 @@ from binas.supernet.network import Supernet
 from binas.training.checks import check_training
 
 
-def create_run(folder: Path, config: RunConfig, redo: bool = False, teller: Teller | None = None) -> Run:
+def create_run(
+    folder: Path, config: RunConfig, redo: bool = False, teller: Teller | None = None, whole: bool = True
+) -> Run:
     """Start a run in ``folder``, or give the one there this configuration.
 
     A change that makes finished training stale is refused, unless ``redo`` allows it; then its weights are set aside.
+    A ``whole`` run refuses what its later steps could not work with; without it, only training is asked for.
     """
+    if whole:
+        refuse_stream(config.data)
+    elif config.data.streaming and teller:
+        teller.say(
+            "trains on a stream; `binas run` cannot go on from it, as contributions need stored images"
+        )
     run = Run(folder, config, load_space(config.space), redo)
     old = open_run(folder) if exists(folder / FILE) else None
     if old is None and exists(folder):

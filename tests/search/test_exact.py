@@ -88,7 +88,7 @@ def test_too_many_candidates_are_refused_rather_than_held():
 def test_milp_time_limit_is_reported_as_stopped():
     problem = make_problem(make_space(10, 8, 30), 3, extra_costs=2)
     problem = problem.with_limits([Limit(n, 0.35 * problem.scales[n]) for n in problem.costs])
-    result = solve(problem, "milp", time_limit=0.05)
+    result = solve(problem, "milp", time_limit=0.0)  # over before it begins, on any machine
     assert result.status in (Status.STOPPED_WITH_ANSWER, Status.STOPPED_WITHOUT_ANSWER)
 
 

@@ -31,7 +31,7 @@ def config(folder: Path) -> Path:
 def run(*command: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, env=environment, check=False, timeout=200
+        [sys.executable, *command], capture_output=True, text=True, env=environment, check=False
     )
 
 

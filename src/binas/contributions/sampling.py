@@ -117,5 +117,5 @@ def _check_known(known: Samples, facts: Mapping[str, Any]) -> None:
     if changed:
         raise CheckpointError(
             f"the samples already there were measured in another way: {'; '.join(changed)}. Ask for the same again, "
-            "give another --out, or discard them with --no-resume. Nothing was changed."
+            "give another --out, or measure again with --redo. Nothing was changed."
         )

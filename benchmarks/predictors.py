@@ -33,9 +33,9 @@ import numpy as np
 
 from binas.estimators import BilinearEstimator, marginal_means
 from binas.estimators.encoded import one_hot_rows, stage_columns
-from binas.estimators.learning import make_predictor
 from binas.estimators.links import get_link
 from binas.estimators.metrics import kendall
+from binas.estimators.predictors import make_predictor
 from binas.run.example import paper_contributions
 from binas.space import Architecture, Config, SearchSpace, Stage, load_space, sample_many
 from binas.tables import Sample, Samples

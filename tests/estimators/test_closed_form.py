@@ -24,9 +24,9 @@ from binas.estimators import (
 )
 from binas.estimators.closed_form import ClosedFormPredictor
 from binas.estimators.encoded import one_hot_rows
-from binas.estimators.files import closed_form_from_data
 from binas.estimators.links import LINKS, LinkName, get_link
 from binas.estimators.metrics import kendall
+from binas.estimators.predictors import closed_form_from_data
 from binas.search import SearchProblem, evaluate, solve
 from binas.space import enumerate_all
 from binas.tables import Samples

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from binas.base.errors import EstimatorError
-from binas.estimators.judging import CostLimit, report
+from binas.estimators.judging import CostLimit, ceiling_from_halves, noise_ceiling, report, simulated_ceiling
 from binas.estimators.metrics import kendall
-from binas.estimators.noise import ceiling_from_halves, noise_ceiling, simulated_ceiling
 from binas.space import load_space, sample_many
 from binas.tables import Sample, Samples
 

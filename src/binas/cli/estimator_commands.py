@@ -93,7 +93,7 @@ def predictors(
 ) -> None:
     """Learn predictors from measured architectures, judge them on others, and save them in RUN/predictors."""
     from binas.estimators import report
-    from binas.estimators.learning import learning_curve
+    from binas.estimators.predictors import learning_curve
 
     bench = _bench(run)
     held = len(bench.samples) // 5 if test is None else test

@@ -12,9 +12,10 @@ accuracy of a random architecture and a depth contributes E[Acc | depth] - E[Acc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag, helmert
@@ -23,7 +24,9 @@ from scipy.sparse import csr_array
 from binas.contributions.outcomes import Array, Indices
 from binas.space.encoding import Encoding
 from binas.space.space import Config, OptionValue, SearchSpace
-from binas.tables.entries import Column
+from binas.tables.contributions import Contributions
+from binas.tables.entries import Column, Provenance, today
+from binas.version import __version__
 
 Label = tuple[str, OptionValue]
 
@@ -109,6 +112,32 @@ class Design:
             lambda s, i: float(theta[self.depth_slices[s].start + i]),
             lambda s, b, c: float(theta[self.config_slices[s][b].start + c]),
         )
+
+
+def table_of(
+    space: SearchSpace,
+    vector: Array,
+    covariance: Array,
+    counts: Array,
+    about: Mapping[str, Any],
+    repeats: int | None = None,
+) -> Contributions:
+    """A table in percent from shares (base, configs, depths), their covariance and numbers of evaluations."""
+    design, stderr = Design(space), 100 * np.sqrt(np.maximum(0.0, np.diag(covariance)))
+    provenance = Provenance(
+        source="measured", date=today(), tool=f"binas {__version__}", repeats=repeats, **about
+    )
+    return Contributions(
+        space,
+        base=100 * float(vector[0]),
+        values=design.column(100 * vector[1:]),
+        base_stderr=float(stderr[0]),
+        stderr=design.column(stderr[1:]),
+        count=design.column(counts[1:]),
+        provenance=provenance,
+        base_count=float(counts[0]),
+        covariance=1e4 * covariance,
+    )
 
 
 def _incidence(configs: Sequence[Config], labels: Sequence[Label]) -> Array:

@@ -23,13 +23,12 @@ from typing import Any, Literal
 import numpy as np
 
 from binas.base.errors import ConfigError
-from binas.contributions.design import Design
+from binas.contributions.design import Design, table_of
 from binas.contributions.journal import Journal
 from binas.contributions.outcomes import Array, Evaluator, Indices
 from binas.contributions.passes import PathsOf, check_measurable, measure
 from binas.contributions.paths import DEPTH, Paths, conditioned_paths
 from binas.contributions.progress import Watcher
-from binas.contributions.results import table_of
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
 

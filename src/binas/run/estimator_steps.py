@@ -23,10 +23,9 @@ from binas.contributions.sampling import architectures_to_measure, image_halves,
 from binas.contributions.supernet_evaluator import SupernetEvaluator, indexed
 from binas.data.images import IndexedImages
 from binas.data.splitting import stratified_sample
-from binas.estimators.bilinear import BilinearEstimator
+from binas.estimators.bilinear import BilinearEstimator, ablation
 from binas.estimators.judging import report
 from binas.estimators.links import LinkName
-from binas.estimators.parts import ablation
 from binas.run.engine import keep_old
 from binas.run.limits import counted_costs
 from binas.run.progress import PassProgress, keep_figures

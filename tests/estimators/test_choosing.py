@@ -85,7 +85,7 @@ class TestChoice:
 
     def test_pairs_inside_stages_are_found_out(self) -> None:
         choice = choose_estimator(TABLE, measured(beyond=2.0).split(200, 0)[0], resamples=100)
-        assert choice.chosen in ("corrected", "within-stage")
+        assert choice.chosen in ("within-stage", "corrected-within-stage")
         assert choice.chosen in choice.why
         behind = choice.judgement("additive")
         assert behind is not None
@@ -102,7 +102,12 @@ class TestChoice:
     def test_what_cannot_be_judged_says_why(self) -> None:
         low = replace(TABLE, base=1.0)
         choice = choose_estimator(low, measured().split(40, 0)[0], resamples=20)
-        assert set(choice.left_out) == {"additive-log", "additive-logit", "corrected"}
+        assert set(choice.left_out) == {
+            "additive-log",
+            "additive-logit",
+            "corrected",
+            "corrected-within-stage",
+        }
         assert "needs accuracies between 0 and 100 %" in choice.left_out["additive-log"]
         assert "needs contributions" in choose_estimator(None, measured(), resamples=5).left_out["additive"]
 
@@ -167,19 +172,24 @@ def test_errors_of_a_ridge_cover_the_truth() -> None:
     assert 0.55 < np.mean(inside) < 0.85
 
 
-def test_a_correction_without_anything_to_correct_changes_little() -> None:
+corrections = pytest.mark.parametrize("name", ["corrected", "corrected-within-stage"])
+
+
+@corrections
+def test_a_correction_without_anything_to_correct_changes_little(name: str) -> None:
     samples = measured(noise=0.0).split(60, 0)[0]
-    corrected, plain = (make_estimator(name, TABLE, samples) for name in ("corrected", "additive-log"))
+    corrected, plain = (make_estimator(which, TABLE, samples) for which in (name, "additive-log"))
     np.testing.assert_allclose(corrected.predict(EVERY), plain.predict(EVERY), atol=1e-6)
 
 
-def test_a_correction_mends_a_wrong_table() -> None:
+@corrections
+def test_a_correction_mends_a_wrong_table(name: str) -> None:
     wrong = replace(TABLE, values=random_column(UNEVEN, 77, 1.0))
     samples = measured(noise=0.05).split(120, 0)[0]
     truth = BilinearEstimator(TABLE, "log").predict(EVERY)
     errors = [
-        np.abs(make_estimator(name, wrong, samples).predict(EVERY) - truth).mean()
-        for name in ("additive-log", "corrected")
+        np.abs(make_estimator(which, wrong, samples).predict(EVERY) - truth).mean()
+        for which in ("additive-log", name)
     ]
     assert errors[1] < 0.2 * errors[0]
 

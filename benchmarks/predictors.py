@@ -33,8 +33,8 @@ import numpy as np
 
 from binas.base.statistics import kendall
 from binas.estimators import BilinearEstimator, marginal_means
-from binas.estimators.learning import make_predictor
 from binas.estimators.links import get_link
+from binas.estimators.predictors import make_predictor
 from binas.space import Architecture, Config, SearchSpace, Stage, load_space, sample_many
 from binas.tables import Sample, Samples
 from binas.testing.paper_example import paper_contributions

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from made import UNEVEN, random_contributions, space_of
 
 from binas.base.errors import EstimatorError

@@ -24,8 +24,8 @@ from binas.estimators import (
     load_predictor,
 )
 from binas.estimators.closed_form import ClosedFormPredictor
-from binas.estimators.files import closed_form_from_data
 from binas.estimators.links import LINKS, LinkName, get_link
+from binas.estimators.predictors import closed_form_from_data
 from binas.search import SearchProblem, evaluate, solve
 from binas.space import enumerate_all
 from binas.tables import Samples

@@ -52,6 +52,7 @@ def estimators():
         AdditivePredictor(link="identity").fit(learned),
         WithinStageEstimator(link="logit").fit(learned),
         CorrectedEstimator(TABLE, "log").fit(learned),
+        CorrectedEstimator(TABLE, "logit", pairs=True).fit(learned),
     ]
 
 

@@ -121,7 +121,7 @@ def predictors(
 ) -> None:
     """Learn predictors from measured architectures, judge them on others, and save them in DIR/predictors."""
     from binas.estimators.judging import report
-    from binas.estimators.learning import learning_curve
+    from binas.estimators.predictors import learning_curve
     from binas.run.folder import Folder
     from binas.space.files import load_space
     from binas.tasks.artefacts import SPACE

@@ -12,15 +12,19 @@ accuracy of a random architecture and a depth contributes E[Acc | depth] - E[Acc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag, helmert
 
 from binas.contributions.outcomes import Array
 from binas.space.space import Config, OptionValue, SearchSpace
+from binas.tables.contributions import Contributions
+from binas.tables.entries import Column, Provenance, today
+from binas.version import __version__
 
 Label = tuple[str, OptionValue]
 
@@ -71,6 +75,32 @@ class Design:
             "deviation": one_each[:, : self.space.alpha_size],
         }
         return {name: _gram(self.contrasts.T @ part) for name, part in parts.items() if part.size}
+
+
+def table_of(
+    space: SearchSpace,
+    vector: Array,
+    covariance: Array,
+    counts: Array,
+    about: Mapping[str, Any],
+    repeats: int | None = None,
+) -> Contributions:
+    """A table in percent from shares (base, configs, depths), their covariance and numbers of evaluations."""
+    stderr = 100 * np.sqrt(np.maximum(0.0, np.diag(covariance)))
+    provenance = Provenance(
+        source="measured", date=today(), tool=f"binas {__version__}", repeats=repeats, **about
+    )
+    return Contributions(
+        space,
+        base=100 * float(vector[0]),
+        values=Column.from_flat(space, 100 * vector[1:]),
+        base_stderr=float(stderr[0]),
+        stderr=Column.from_flat(space, stderr[1:]),
+        count=Column.from_flat(space, counts[1:]),
+        provenance=provenance,
+        base_count=float(counts[0]),
+        covariance=1e4 * covariance,
+    )
 
 
 def _incidence(configs: Sequence[Config], labels: Sequence[Label]) -> Array:

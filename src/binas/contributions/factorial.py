@@ -16,15 +16,13 @@ import numpy as np
 from binas.base.errors import ConfigError
 from binas.base.progress import Progress
 from binas.base.statistics import kendall
-from binas.contributions.design import Design
-from binas.contributions.errorbars import covariance
+from binas.contributions.design import Design, table_of
 from binas.contributions.journal import Journal
 from binas.contributions.normal import GROUPS, Recorded, Sums, normal_equations
 from binas.contributions.outcomes import Evaluator, OutcomeKind
 from binas.contributions.passes import PathsOf, check_measurable, measure
 from binas.contributions.paths import balanced_paths
-from binas.contributions.results import table_of
-from binas.contributions.shrinkage import Settings, choose_settings, fit
+from binas.contributions.shrinkage import Settings, choose_settings, covariance, fit
 from binas.space.sampling import sample_many
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions

@@ -24,11 +24,11 @@ import numpy as np
 
 from binas.base.errors import ConfigError
 from binas.base.progress import Progress
+from binas.contributions.design import table_of
 from binas.contributions.journal import Journal
 from binas.contributions.outcomes import Array, Evaluator, Indices
 from binas.contributions.passes import PathsOf, check_measurable, measure
 from binas.contributions.paths import DEPTH, Paths, conditioned_paths
-from binas.contributions.results import table_of
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
 

@@ -1,4 +1,4 @@
-"""The paper's estimator from contributions (section 3.3), with an optional link and standard errors.
+"""Contributions as an estimator: the paper's (section 3.3), with an optional link and standard errors.
 
 g(ACC) = r + q_beta' beta + alpha' Q beta = g(base) + sum over an architecture's choices j of delta_j,
 delta_j = g(base + Delta_j) - g(base)
@@ -6,25 +6,37 @@ delta_j = g(base + Delta_j) - g(base)
 With the identity link delta_j = Delta_j and this is the equation of ACC. With another link a contribution stays
 what it is in the table, the points that choice j alone adds to the average network, but several add up on the
 scale of the link.
+
+The two parts, depths (q_beta) and configs (Q), told apart (section 4.1, table 2): adding a number to every config of a block
+and taking it from every depth that has the block changes no prediction, so contributions alone do not say what belongs to
+which part. :func:`separated` says it: the configs of a block have mean zero, and so have the depths of a stage. Then
+q_beta is what depth brings with average configs, Q what configs change at given depths, and the base what the average
+architecture has.
+
+:func:`marginal_means` makes contributions of measured architectures (section 3.2 on a table of samples): for every depth
+E[g(Acc) | d^s = d] - E[g(Acc)], for every config E[g(Acc) | O^s_b = c] - E[g(Acc) | block b active]. What a config adds is
+held against networks that have its block, so the worth of depth is not counted twice. On all architectures of a space
+whose stages have one depth this is the least-squares fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.base.errors import EstimatorError
+from binas.base.errors import EstimatorError, several
 from binas.estimators.links import Link, LinkName, get_link
 from binas.estimators.objective import BilinearObjective
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
-from binas.tables.entries import Column, Provenance
+from binas.tables.entries import Column, Provenance, today
 from binas.tables.samples import Samples
+from binas.version import __version__
 
 Array = NDArray[np.float64]
 
@@ -141,3 +153,64 @@ def contributions_on_link(
     percent = float(link.inverse(base))
     points = Column.from_flat(space, link.inverse(base + values) - percent)
     return Contributions(space, percent, points, count=count, provenance=provenance)
+
+
+def separated(space: SearchSpace, base: float, values: Column) -> tuple[float, Column]:
+    """The same estimator with configs of mean zero in every block and depths of mean zero in every stage."""
+    depths, configs = [], []
+    for stage, of_depths, blocks in zip(space.stages, values.depths, values.configs, strict=True):
+        means = np.array([block.mean() for block in blocks])
+        moved = of_depths + np.array([means[:depth].sum() for depth in stage.depths])
+        base += float(moved.mean())
+        depths.append(moved - moved.mean())
+        configs.append(tuple(block - mean for block, mean in zip(blocks, means, strict=True)))
+    return base, Column(tuple(depths), tuple(configs))
+
+
+def ablation(estimator: BilinearEstimator, architectures: Sequence[Architecture]) -> dict[str, Array]:
+    """Predicted accuracies in percent without one part: ``q_beta = 0`` and ``Q = 0``, after :func:`separated`.
+
+    A part is left out of the answer where the space does not let it be told apart: q_beta where every stage has one
+    depth, Q where every block has one config.
+    """
+    space = estimator.space
+    base, values = separated(space, estimator.base, estimator.values)
+    rows = space.layout.rows(architectures)
+    weights = values.flat()
+    found = {}
+    if any(len(stage.depths) > 1 for stage in space.stages):
+        found["q_beta = 0"] = rows[:, : space.alpha_size] @ weights[: space.alpha_size]
+    if any(len(block) > 1 for stage in space.stages for block in stage.blocks):
+        found["Q = 0"] = rows[:, space.alpha_size :] @ weights[space.alpha_size :]
+    return {name: estimator.scale.inverse(base + total) for name, total in found.items()}
+
+
+def marginal_means(samples: Samples, link: LinkName = "identity") -> Contributions:
+    """Contributions in points for :class:`BilinearEstimator` with the same ``link``; every choice must occur."""
+    space, scale = samples.space, get_link(link)
+    rows, values = space.layout.rows(samples.architectures), scale.forward(samples.accuracy)
+    seen = rows.sum(axis=0)
+    if not len(samples) or not seen.all():
+        raise EstimatorError(_missing(space, seen))
+    base = float(values.mean())
+    means = rows.T @ values / seen - _reference(space, rows, values)
+    provenance = Provenance(
+        source=f"means over {len(samples)} samples", date=today(), tool=f"binas {__version__}", link=link
+    )
+    return contributions_on_link(space, base, means, scale, provenance, Column.from_flat(space, seen))
+
+
+def _reference(space: SearchSpace, rows: Array, values: Array) -> Array:
+    """What a choice is held against: the mean of all for a depth, of those with the block for a config."""
+    result = np.full(rows.shape[1], values.mean())
+    for blocks in space.layout.config_slices:
+        for where in blocks:
+            result[where] = values[rows[:, where].any(axis=1)].mean()
+    return result
+
+
+def _missing(space: SearchSpace, seen: Array) -> str:
+    absent = [name for name, count in zip(space.layout.names, seen, strict=True) if not count]
+    return several(
+        "no sample has", absent, "Measure more architectures, or fit a predictor, which can do without."
+    )

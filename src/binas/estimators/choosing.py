@@ -20,9 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from binas.base.errors import EstimatorError, several
 from binas.base.files import dump_json, read_json, write_text
 from binas.base.statistics import RESAMPLES, kendall
-from binas.estimators.bilinear import BilinearEstimator, link_of
+from binas.estimators.bilinear import BilinearEstimator, ablation, link_of
 from binas.estimators.judging import CostLimit, RankingReport, report
-from binas.estimators.parts import ablation
 from binas.estimators.registry import Candidate, candidates, make_estimator
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions

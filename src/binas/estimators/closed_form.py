@@ -33,11 +33,10 @@ from numpy.typing import NDArray
 from binas.base.errors import EstimatorError
 from binas.base.files import dump_json, write_text
 from binas.estimators import gram
-from binas.estimators.bilinear import contributions_on_link
+from binas.estimators.bilinear import contributions_on_link, separated
 from binas.estimators.gram import Groups
 from binas.estimators.links import LinkName, get_link
 from binas.estimators.objective import BilinearObjective, Objective, QuadraticObjective
-from binas.estimators.parts import separated
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions

@@ -41,9 +41,9 @@ def _additive(link: LinkName, contributions: Contributions | None) -> Estimator:
     return BilinearEstimator(contributions, link)
 
 
-def _corrected(contributions: Contributions | None) -> Estimator:
+def _corrected(pairs: bool, contributions: Contributions | None) -> Estimator:
     assert contributions is not None
-    return CorrectedEstimator(contributions)
+    return CorrectedEstimator(contributions, pairs=pairs)
 
 
 def _mlp(contributions: Contributions | None) -> Estimator:
@@ -84,8 +84,8 @@ BUILT_IN = (
     Candidate(
         "corrected",
         5,
-        "contributions on the log scale, corrected by effects and pairs inside a stage learned from samples",
-        _corrected,
+        "contributions on the log scale, and what samples say beyond them about each choice",
+        partial(_corrected, False),
         reads=True,
         learns=True,
     ),
@@ -97,8 +97,16 @@ BUILT_IN = (
         learns=True,
     ),
     Candidate(
-        "bilinear",
+        "corrected-within-stage",
         7,
+        "contributions on the log scale, and what samples say beyond them about choices and pairs inside a stage",
+        partial(_corrected, True),
+        reads=True,
+        learns=True,
+    ),
+    Candidate(
+        "bilinear",
+        8,
         "every config with every depth (paper, 4.2); not proven by folding, search with miqcp or evolution",
         lambda contributions: BilinearPredictor(link="log", solver="ridge"),
         learns=True,
@@ -106,7 +114,7 @@ BUILT_IN = (
     ),
     Candidate(
         "quadratic",
-        8,
+        9,
         "all pairs of choices (paper, 4.2); not proven by folding, search with miqcp or evolution",
         lambda contributions: QuadraticPredictor(link="log", solver="ridge"),
         learns=True,
@@ -114,7 +122,7 @@ BUILT_IN = (
     ),
     Candidate(
         "mlp",
-        9,
+        10,
         "a network of the choices (needs torch); nothing is proven, search with frank-wolfe or evolution",
         _mlp,
         learns=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from binas.base.errors import EstimatorError
 from binas.estimators.bilinear import BilinearEstimator
-from binas.estimators.closed_form import ClosedFormPredictor, Solver
+from binas.estimators.closed_form import AdditivePredictor, ClosedFormPredictor, Solver
 from binas.estimators.gram import Groups
 from binas.estimators.links import LinkName
-from binas.estimators.objective import StagewiseObjective
+from binas.estimators.objective import BilinearObjective, StagewiseObjective
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
+from binas.tables.entries import Column
 from binas.tables.samples import Samples
 
 Array = NDArray[np.float64]
@@ -81,15 +82,19 @@ class WithinStageEstimator(ClosedFormPredictor):
 
 
 class CorrectedEstimator:
-    """Contributions, corrected by what samples say about single choices and pairs inside a stage.
+    """Contributions, corrected by what samples have beyond them.
 
-    g(accuracy) = [g(base) + sum of delta_j] + c + sum_s [a_s'z_s + z_s'Q_s z_s]: the correction is a
-    :class:`WithinStageEstimator` of what the contributions leave over, held back by its ridge as far as samples are few.
+    g(accuracy) = [g(base) + sum of delta_j] + c + a'z (+ sum_s z_s'Q_s z_s with ``pairs``): the correction is an
+    :class:`AdditivePredictor` or a :class:`WithinStageEstimator` of what the contributions leave over, held back by
+    its ridge as far as samples are few.
     """
 
-    def __init__(self, contributions: Contributions, link: LinkName = "log", seed: int = 0) -> None:
+    def __init__(
+        self, contributions: Contributions, link: LinkName = "log", pairs: bool = False, seed: int = 0
+    ) -> None:
+        kind = WithinStageEstimator if pairs else AdditivePredictor
         self.additive = BilinearEstimator(contributions, link)
-        self.correction = WithinStageEstimator(link, seed=seed)
+        self.correction: WithinStageEstimator | AdditivePredictor = kind(link, seed=seed)
 
     @property
     def link(self) -> LinkName:
@@ -126,14 +131,18 @@ class CorrectedEstimator:
         scale = self.additive.scale
         return np.asarray(posterior.errors(rows) / scale.slope(scale.inverse(self._totals(rows))))
 
-    def objective(self) -> StagewiseObjective:
-        """The sum of both as a table per stage, on the scale of the link."""
-        base = self.additive.base + self.correction.constant_
-        plain, tables = self.additive.values, []
-        for s, table in enumerate(self.correction.stage_tables()):
+    def objective(self) -> BilinearObjective | StagewiseObjective:
+        """The sum of both on the scale of the link: of choices, or with pairs as a table per stage."""
+        learned, base, plain = self.correction.objective(), self.additive.base, self.additive.values
+        base, errors = base + learned.base, self.standard_error
+        if isinstance(learned, BilinearObjective):
+            values = Column.from_flat(self.space, plain.flat() + learned.values.flat())
+            return replace(learned, base=base, values=values, errors=errors)
+        tables = []
+        for s, table in enumerate(learned.tables):
             pairs = zip(self.space.stages[s].depths, plain.depths[s].tolist(), strict=True)
             tables.append({d: table[d] + _sums(plain.configs[s][:d], own) for d, own in pairs})
-        return StagewiseObjective(base, tuple(tables), link=self.link, errors=self.standard_error)
+        return replace(learned, base=base, tables=tuple(tables), errors=errors)
 
     def _totals(self, rows: Array) -> Array:
         return self.additive.totals(rows) + self.correction.totals(rows)

@@ -1,7 +1,14 @@
-"""Reading learned predictors: JSON for those in closed form, safetensors for the MLP."""
+"""Learned predictors by name: made, fitted on more and more samples (section 4.2, figure 5 left), read from files.
+
+Files are JSON for those in closed form, safetensors for the MLP.
+"""
 
 from __future__ import annotations
 
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,6 +30,7 @@ from binas.estimators.within_stage import WithinStageEstimator
 from binas.space.space import SearchSpace
 from binas.tables.entries import SpaceReference
 from binas.tables.reading import other_space
+from binas.tables.samples import Samples
 
 if TYPE_CHECKING:
     from binas.estimators.mlp import MLPPredictor
@@ -105,3 +113,63 @@ def _size_problems(parsed: PredictorFile, space: SearchSpace) -> list[str]:
     if len(parsed.linear) == len(rows) == size and all(len(row) == size for row in rows):
         return []
     return [f"it has coefficients for another number of choices than the {size} of {space.name!r}"]
+
+
+MLP = "mlp"
+PREDICTORS = (*CLOSED_FORMS, MLP)
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A predictor fitted on ``count`` samples in ``seconds``."""
+
+    predictor: ClosedFormPredictor | MLPPredictor
+    count: int
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """For tables."""
+        return f"{self.predictor.kind}, {self.count} samples"
+
+    @property
+    def file(self) -> str:
+        """Name of the file it is saved as."""
+        return self.predictor.kind + (TENSORS if self.predictor.kind == MLP else ".json")
+
+
+def make_predictor(
+    name: str, link: LinkName = "identity", solver: Solver | None = None, seed: int = 0
+) -> ClosedFormPredictor | MLPPredictor:
+    """A predictor by name, not yet fitted; ``solver`` is for those in closed form, None for their own choice."""
+    if name in CLOSED_FORMS:
+        kind = CLOSED_FORMS[name]
+        return kind(link=link, solver=solver or kind.solver, seed=seed)
+    if name == MLP:
+        from binas.estimators.mlp import MLPPredictor
+
+        return MLPPredictor(link=link, seed=seed)
+    raise EstimatorError(f"there is no predictor {name[:40]!r}; choose from {', '.join(PREDICTORS)}.")
+
+
+def learning_curve(
+    samples: Samples,
+    names: Sequence[str],
+    counts: Sequence[int],
+    link: LinkName = "identity",
+    solver: Solver | None = None,
+    seed: int = 0,
+) -> Iterator[Learned]:
+    """Fit every predictor on the first ``count`` samples, for every count, one after the other."""
+    for name in names:
+        make_predictor(name, link, solver, seed)  # a wrong name is found before the work
+    too_many = [count for count in counts if count > len(samples)]
+    if too_many:
+        raise EstimatorError(
+            f"cannot learn from {too_many[0]} samples: there are {len(samples)} that are not held out. Measure more, "
+            "or ask for fewer."
+        )
+    for name, count in itertools.product(names, counts):
+        start = time.perf_counter()
+        fitted = make_predictor(name, link, solver, seed).fit(samples.take(range(count)))
+        yield Learned(fitted, count, time.perf_counter() - start)

@@ -7,7 +7,7 @@ import pytest
 from made import UNEVEN, samples_of
 
 from binas.base.errors import EstimatorError
-from binas.estimators.learning import PREDICTORS, learning_curve, make_predictor
+from binas.estimators.predictors import PREDICTORS, learning_curve, make_predictor
 from binas.space import enumerate_all
 from binas.tables import Samples
 

@@ -258,7 +258,7 @@ def sample(
     from binas.contributions import architectures_to_measure, measure_samples
     from binas.run.estimator_steps import validation_images
     from binas.run.run import open_run
-    from binas.supernet.memory import keep_memory
+    from binas.supernet.network import keep_memory
     from binas.tables.samples import load_samples
     from binas.training.checkpoint import weights_digest
 

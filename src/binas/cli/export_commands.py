@@ -61,7 +61,7 @@ def finetune(
     from binas.base.progress import Progress, Terminal
     from binas.run.network_record import network_folder, network_name
     from binas.run.networks import read_choice, run_to_tune, tune
-    from binas.supernet.memory import keep_memory
+    from binas.supernet.network import keep_memory
     from binas.training.reporting import Reporter
 
     keep_memory()
@@ -139,7 +139,7 @@ def export(
     """
     from binas.run.networks import export_tuned, find_tuned, open_tuned, read_choice
     from binas.run.run import open_run
-    from binas.supernet.memory import keep_memory
+    from binas.supernet.network import keep_memory
 
     keep_memory()
     if do_step(context, run, "export", as_json):

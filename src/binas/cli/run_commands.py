@@ -131,7 +131,7 @@ def _files_of(folder: Path, name: str) -> list[str]:
 def prepared(out: Path, config: Path | None, changes: list[str], redo: bool, progress: Progress) -> Run:
     """The run in ``out`` with the configuration given, or its own, changed by ``changes``."""
     from binas.run.start import create_run
-    from binas.supernet.memory import keep_memory
+    from binas.supernet.network import keep_memory
 
     keep_memory()
     return create_run(out, _config(out, config, changes), redo, progress)

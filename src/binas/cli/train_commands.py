@@ -92,7 +92,7 @@ def evaluate(
 ) -> None:
     """Accuracy of architectures with the supernet's weights, each as a network of its own."""
     from binas.run.run import open_run
-    from binas.supernet.memory import keep_memory
+    from binas.supernet.network import keep_memory
     from binas.training.evaluation import evaluate_architecture
 
     keep_memory()

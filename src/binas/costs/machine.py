@@ -1,4 +1,4 @@
-"""What this machine is: names and versions for tables and for ``binas doctor``."""
+"""What this machine is: names and versions for tables, for the records of a run and for ``binas doctor``."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import os
 import platform
 from pathlib import Path
 
-from binas.costs.backends import BACKENDS
+from binas.costs.backends import BACKENDS, installed_version
 from binas.costs.settings import Settings
+from binas.version import __version__
 
+RECORDED = ("torch", "onnxruntime")  # packages on whose version results depend
 CPU_INFO = Path("/proc/cpuinfo")
 
 
@@ -39,3 +41,16 @@ def device_name(settings: Settings) -> str:
 def runtime_name(settings: Settings) -> str:
     """The backend with its version."""
     return f"{settings.backend} {BACKENDS[settings.backend].version()}"
+
+
+def describe_machine(gpu: bool = True) -> dict[str, str]:
+    """What work was done with, for its record: versions of what matters, the CPU, and the GPU where one is used."""
+    facts = {"python": platform.python_version(), "binas": __version__}
+    facts |= {name: installed_version(name) or "missing" for name in RECORDED}
+    facts["cpu"] = cpu_name()
+    if gpu:
+        import torch
+
+        if torch.cuda.is_available():
+            facts["gpu"] = torch.cuda.get_device_name()
+    return facts

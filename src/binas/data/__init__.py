@@ -10,12 +10,11 @@ from binas.data.augment import (
 )
 from binas.data.config import DataConfig
 from binas.data.dataset import ImageData
-from binas.data.dividing import Division
+from binas.data.division import Division, stratified_sample, stratified_split
 from binas.data.fashion_mnist import embedded, fashion_mnist
 from binas.data.file_images import FileImages
 from binas.data.images import ArrayImages, Batch, Images
 from binas.data.loading import load_data
-from binas.data.splitting import stratified_sample, stratified_split
 from binas.data.stream_images import StreamImages
 
 __all__ = [

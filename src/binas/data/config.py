@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from binas.data.decoding import Format
-from binas.data.dividing import Names
+from binas.data.division import Names
 
 Kind = Literal["embedded", "fashion-mnist", "folder", "huggingface", "arrays"]
 

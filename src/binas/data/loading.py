@@ -5,11 +5,11 @@ from __future__ import annotations
 from binas.data.arrays import from_arrays, read_npz
 from binas.data.config import DataConfig
 from binas.data.dataset import ImageData
-from binas.data.dividing import Division, Parts, divide
+from binas.data.division import Division, Parts, divide
 from binas.data.fashion_mnist import embedded, fashion_mnist
 from binas.data.folder import image_folder
 from binas.data.huggingface import dataset_parts
-from binas.data.stream_images import streamed
+from binas.data.stream_images import read_stream
 
 
 def load_data(source: DataConfig) -> ImageData:
@@ -23,7 +23,7 @@ def load_data(source: DataConfig) -> ImageData:
         assert source.path is not None  # the model requires it
         return from_arrays(**read_npz(source.path), name=source.title, how=how)
     if source.streaming:
-        return streamed(source, how)
+        return read_stream(source, how)
     parts = dataset_parts(source) if source.kind == "huggingface" else _folder(source)
     return divide(source.title, parts, how, source.cache, source.check_images)
 

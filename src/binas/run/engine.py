@@ -19,9 +19,9 @@ from binas.base.files import exists
 from binas.base.identity import changes, identity_of
 from binas.base.lock import locked
 from binas.base.progress import Progress
+from binas.costs.machine import describe_machine
 from binas.run.config import FILE, load_config
 from binas.run.log import log_event, now
-from binas.run.machine import machine
 from binas.run.step import (
     Record,
     Step,
@@ -157,7 +157,14 @@ def _do(run: Run, state: State, progress: Progress) -> None:
     seconds = spent + time.perf_counter() - start
     files = written(run.folder, step)
     finished = Record(
-        step.name, "finished", identity, state.inputs, now(), seconds, files, machine(run.config.training)
+        step.name,
+        "finished",
+        identity,
+        state.inputs,
+        now(),
+        seconds,
+        files,
+        describe_machine(run.config.training.device != "cpu"),
     )
     write_record(run.folder, finished)
     log_event(run.folder, "finished", step.name, seconds=round(seconds, 3))

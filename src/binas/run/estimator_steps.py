@@ -23,8 +23,8 @@ from binas.contributions.outcomes import Evaluator
 from binas.contributions.paper import paper
 from binas.contributions.sampling import architectures_to_measure, image_halves, measure_samples
 from binas.contributions.supernet_evaluator import SupernetEvaluator, indexed
+from binas.data.division import stratified_sample
 from binas.data.images import IndexedImages
-from binas.data.splitting import stratified_sample
 from binas.estimators.bilinear import BilinearEstimator
 from binas.estimators.judging import report
 from binas.estimators.links import LinkName

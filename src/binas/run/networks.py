@@ -45,12 +45,11 @@ from binas.space.space import SearchSpace
 from binas.supernet.network import Supernet
 from binas.supernet.static import StaticNetwork
 from binas.training.checkpoint import load_checkpoint, load_weights, weights_digest
-from binas.training.checks import check_training
 from binas.training.evaluation import Accuracy
 from binas.training.loop import WEIGHTS, make_accelerator
-from binas.training.phases import Bench, fine_tune, teacher_of
+from binas.training.losses import Teacher
+from binas.training.phases import Bench, check_training, fine_tune, teacher_of
 from binas.training.reporting import Reporter
-from binas.training.teacher import Teacher
 from binas.training.tuned import HeldOut, Judgement, judge
 
 DATA_LICENCES = dict.fromkeys(("embedded", "fashion-mnist"), "MIT, Zalando SE")

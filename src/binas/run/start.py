@@ -15,7 +15,7 @@ from binas.run.run import SPACE, Run, open_run
 from binas.run.steps import STEPS, TRAINING
 from binas.space.files import load_space, save_space
 from binas.supernet.network import Supernet
-from binas.training.checks import check_training
+from binas.training.phases import check_training
 
 
 def create_run(folder: Path, config: RunConfig, redo: bool = False, progress: Progress | None = None) -> Run:

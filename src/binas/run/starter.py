@@ -17,7 +17,7 @@ from binas.base.errors import DataError, FileError
 from binas.base.files import exists, write_text
 from binas.data.config import DataConfig
 from binas.data.decoding import FORMATS, Format
-from binas.data.dividing import Names
+from binas.data.division import Names
 from binas.data.file_images import FileImages
 from binas.data.folder import image_folder
 from binas.run.config import RunConfig

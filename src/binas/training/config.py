@@ -92,17 +92,15 @@ class TrainingConfig(Settings):
     @staticmethod
     def with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
         """``given`` filled up with the values of its recipe, not yet checked."""
-        return _merged(RECIPES.get(str(given.get("recipe", "small")), {}), given)
+        return _merge(RECIPES.get(str(given.get("recipe", "small")), {}), given)
 
 
-def _merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """``base`` with values of ``given``, mapping by mapping."""
     result = dict(base)
     for key, value in given.items():
         old = result.get(key)
-        result[key] = (
-            _merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
-        )
+        result[key] = _merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return result
 
 

@@ -13,8 +13,7 @@ from binas.data.augment import normalise
 from binas.data.dataset import ImageData
 from binas.data.images import Images
 from binas.space.architecture import Architecture
-from binas.supernet.extract import extract
-from binas.supernet.network import Supernet
+from binas.supernet.network import Supernet, extract
 from binas.supernet.paths import sample_paths
 from binas.training.calibration import recalibrate, recalibrate_supernet
 from binas.training.randomness import generator
@@ -36,7 +35,9 @@ class Accuracy:
         return 100 * math.sqrt(share * (1 - share) / self.images)
 
 
-def normalised(data: ImageData, images: Images, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
+def normalised_batches(
+    data: ImageData, images: Images, device: torch.device
+) -> Iterator[tuple[Tensor, Tensor]]:
     """Batches (normalised images, labels) in order, of a size that suits the images'."""
     height, width = images.size
     for batch in images.batches(min(1024, max(1, EVAL_PIXELS // (height * width)))):
@@ -49,7 +50,7 @@ def accuracy(
     """Accuracy of a function from normalised images to logits on one set of images."""
     right = total = 0
     with torch.inference_mode():
-        for batch, labels in normalised(data, images, device):
+        for batch, labels in normalised_batches(data, images, device):
             right += int((predict(batch).argmax(1) == labels).sum())
             total += len(labels)
     return Accuracy(100 * right / total, total)

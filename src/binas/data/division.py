@@ -1,0 +1,149 @@
+"""Labelled images divided into the three parts of a dataset, which share none: class by class, repeatable by a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from binas.base.errors import DataError, several
+from binas.data.dataset import ImageData
+from binas.data.file_images import prepare
+from binas.data.images import IndexedImages
+
+USUAL_NAMES = {"validation": ("validation", "val", "valid"), "test": ("test",)}
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Names:
+    """Subfolders (or splits) of the parts; None: by their usual names, or split off."""
+
+    train: str = "train"
+    validation: str | None = None
+    test: str | None = None
+
+    def choose(self, present: Sequence[str], where: str) -> dict[str, str]:
+        """The part of each kind among those ``present``; a part that is named must be there, and only once."""
+        asked = {"train": self.train, "validation": self.validation, "test": self.test}
+        chosen = {kind: name for kind, name in asked.items() if name is not None}
+        missing = [name for name in chosen.values() if name not in present]
+        if missing or len(set(chosen.values())) < len(chosen):
+            wrong = f"has no part {missing[0]!r}" if missing else "is given the same part twice"
+            raise DataError(
+                f"{where} {wrong}; it has {', '.join(present) or 'none'}. Name train, validation, test."
+            )
+        for kind, usual in USUAL_NAMES.items():
+            free = [name for name in usual if name in present and name not in chosen.values()]
+            if kind not in chosen and free:
+                chosen[kind] = free[0]
+        return chosen
+
+
+@dataclass(frozen=True)
+class Division:
+    """Shares of every class that go to validation and to test where no such part is given, and the seed.
+
+    ``limit``: at most about that many images to train and validate with, and as many to test with.
+    """
+
+    validation_share: float = 0.2
+    test_share: float = 0.2
+    seed: int = 0
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Labelled images as they are on disk: a part that is missing is taken from ``train``."""
+
+    train: IndexedImages
+    validation: IndexedImages | None = None
+    test: IndexedImages | None = None
+
+
+def divide(
+    name: str, parts: Parts, how: Division, cache: bool | None = None, check: bool = True
+) -> ImageData:
+    """The dataset of the parts given, with the missing ones split off class by class; every image is checked.
+
+    ``cache`` and ``check`` are for images in files; see :func:`binas.data.file_images.prepared`.
+    """
+    train, validation, test = parts.train, parts.validation, parts.test
+    check_classes(train.labels, train.classes, 1 + (validation is None) + (test is None), name)
+    labels = train.labels.numpy()
+    rest = np.arange(len(labels))
+    if test is None:
+        rest, apart = stratified_split(labels, how.test_share, how.seed)
+        test = train.take(apart)
+    if how.limit is not None:
+        rest = rest[stratified_sample(labels[rest], how.limit, how.seed)]
+        test = _limit(test, how.limit, how.seed)
+        validation = None if validation is None else _limit(validation, how.limit, how.seed)
+    if validation is None:
+        kept, apart = stratified_split(labels[rest], how.validation_share, how.seed)
+        validation, rest = train.take(rest[apart]), rest[kept]
+    return ImageData.of(name, *prepare((train.take(rest), validation, test), cache, check))
+
+
+def _limit(images: IndexedImages, limit: int, seed: int) -> IndexedImages:
+    return images.take(stratified_sample(images.labels, limit, seed))
+
+
+def stratified_split(labels: ArrayLike, share: float, seed: int) -> tuple[Rows, Rows]:
+    """Rows of two parts that share no image: (the rest, about ``share`` of every class).
+
+    Of a class with n images, round(share * n) go to the second part, but at least one and never all; so a
+    class needs two images. The paper keeps 20 % of the training set for validation (appendix C). Both
+    parts are sorted; which images they hold depends only on labels, share and seed.
+    """
+    if not 0 < share < 1:
+        raise DataError(
+            f"a share of {share} cannot be split off; give a number between 0 and 1, such as 0.2."
+        )
+    rows = np.asarray(labels)
+    second = []
+    for number, of_class in _by_class(rows):
+        if len(of_class) < 2:
+            raise DataError(
+                f"class {number} has one image; a split needs two or more. "
+                "Add images, drop the class, or name a validation (and test) part of your own."
+            )
+        count = min(max(round(share * len(of_class)), 1), len(of_class) - 1)
+        second.append(_draw(of_class, count, seed, number))
+    chosen = np.sort(np.concatenate(second))
+    return np.setdiff1d(np.arange(len(rows)), chosen, assume_unique=True), chosen
+
+
+def stratified_sample(labels: ArrayLike, count: int, seed: int) -> Rows:
+    """Sorted indices of about ``count`` images with the classes in proportion, at least one of each."""
+    rows = np.asarray(labels)
+    if count >= len(rows):
+        return np.arange(len(rows))
+    parts = [
+        _draw(of_class, max(round(count * len(of_class) / len(rows)), 1), seed, number)
+        for number, of_class in _by_class(rows)
+    ]
+    return np.sort(np.concatenate(parts))
+
+
+def check_classes(labels: ArrayLike, classes: Sequence[str], least: int, where: str) -> None:
+    """Raise an error that names the classes with fewer than ``least`` images."""
+    counts = np.bincount(np.asarray(labels), minlength=len(classes))
+    few = [f"{classes[i]!r} has {n}" for i, n in enumerate(counts.tolist()) if n < least]
+    if few:
+        advice = "Add images, or leave the class out."
+        raise DataError(several(f"{where}: every class needs at least {least} images, but", few, advice))
+
+
+def _by_class(labels: NDArray[Any]) -> list[tuple[int, Rows]]:
+    return [(int(number), np.flatnonzero(labels == number)) for number in np.unique(labels)]
+
+
+def _draw(rows: Rows, count: int, seed: int, number: int) -> Rows:
+    """``count`` of ``rows``; each class has its own stream, so that one class never moves another."""
+    return np.random.default_rng([seed, number]).permutation(rows)[:count]

@@ -54,8 +54,8 @@ from binas.contributions.paper import Reading, paper_paths
 from binas.contributions.passes import measure
 from binas.contributions.supernet_evaluator import indexed
 from binas.costs import analytic_costs
+from binas.data.division import stratified_sample
 from binas.data.images import IndexedImages
-from binas.data.splitting import stratified_sample
 from binas.estimators import BilinearEstimator, noise_ceiling
 from binas.run.config import load_config
 from binas.run.run import Run

@@ -25,7 +25,7 @@ from PIL import Image
 
 from binas.data import FileImages, embedded
 from binas.data.decoding import Format
-from binas.data.dividing import Names
+from binas.data.division import Names
 from binas.data.folder import image_folder
 
 COUNTS = (250, 500, 1000)
@@ -78,7 +78,7 @@ def row(folder: Path, count: int) -> dict[str, float]:
     return {
         "images": count,
         "check_ms": 1000 / count * timed(two.unreadable),
-        "cache_ms": 1000 / count * timed(two.cached),
+        "cache_ms": 1000 / count * timed(two.cache),
         "pass_1_ms": 1000 / count * timed(lambda: one_pass(one)),
         "pass_2_ms": 1000 / count * timed(lambda: one_pass(two)),
         "pass_mib": pass_memory(folder),

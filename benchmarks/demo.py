@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from binas.run.compare_step import read_rivals
-from binas.run.machine import machine
 
+from binas.costs.machine import describe_machine
 from binas.run.run import open_run
 
 CACHE = Path(__file__).parent / ".cache" / "demo"
@@ -74,7 +74,7 @@ def judged(found: dict[str, Any]) -> list[str]:
 
 def record(shown: str, seconds: float | None, memory: float, compare: bool) -> None:
     """Write the tables into the docs, below the mark."""
-    about = machine(open_run(CACHE).config.training)
+    about = describe_machine(open_run(CACHE).config.training.device != "cpu")
     took = "" if seconds is None else f", {seconds:.0f} s, {memory:.1f} GiB at most"
     title = f"{datetime.now(UTC):%Y-%m-%d}, {about.get('cpu', 'CPU')}, 2 cores{took}"
     name = "binas demo --compare" if compare else "binas demo"

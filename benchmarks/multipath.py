@@ -46,7 +46,7 @@ from binas.space import load_space
 from binas.supernet import Paths, Supernet, extract, sample_paths
 from binas.supernet.layers import affine
 from binas.supernet.mbconv import ElasticMBConv
-from binas.supernet.memory import keep_memory
+from binas.supernet.network import keep_memory
 
 AT_MOST = {256: 1.0, 1024: 0.7}
 AT_LEAST = {2: 1.4, 3: 1.4, 4: 1.4}

@@ -32,7 +32,7 @@ from binas.run.run import Run
 from binas.run.start import create_run, train
 from binas.space.sampling import sample_many
 from binas.supernet import Supernet, extract
-from binas.supernet.memory import keep_memory
+from binas.supernet.network import keep_memory
 from binas.training import evaluate_architecture
 from binas.training.loop import make_optimizer
 

@@ -8,7 +8,7 @@ from torch import nn
 from binas.base.errors import MeasureError
 from binas.base.packages import installed_version
 from binas.costs.backends import BACKENDS, backend_class, make_backend
-from binas.costs.backends.torch import folded, random_inputs
+from binas.costs.backends.torch import fold_norms, random_inputs
 from binas.costs.onnx_graph import to_onnx
 from binas.costs.settings import PRESETS, Settings, preset, settings_of
 from binas.costs.workloads import control_workload
@@ -75,7 +75,7 @@ def test_folding_keeps_the_function_and_leaves_no_batch_norm():
             layer.running_mean.normal_()
             layer.running_var.uniform_(0.5, 2.0)
     images = torch.randn(2, 1, 28, 28)
-    plain = folded(network)
+    plain = fold_norms(network)
     with torch.inference_mode():
         torch.testing.assert_close(plain(images), network(images), rtol=1e-3, atol=1e-4)
     assert not any(isinstance(layer, nn.BatchNorm2d) for layer in plain.modules())

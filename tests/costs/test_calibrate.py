@@ -2,8 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from binas.base.interval import Interval
 from binas.costs.calibrate import (
@@ -11,9 +10,9 @@ from binas.costs.calibrate import (
     FORMULAS,
     SUM,
     MeasuredNetwork,
+    apply_calibration,
     block_sums,
     calibrate,
-    calibrated,
 )
 from binas.space import load_space, sample_many
 from binas.tables.costs import Cost, CostTable, load_costs
@@ -67,7 +66,9 @@ def test_the_form_and_the_numbers_are_recovered(form, scale, per_stage, constant
 @given(st.floats(0.5, 2.0), st.floats(-0.04, 0.1), st.floats(0.0, 1.0), st.integers(0, 100))
 def test_the_calibrated_table_predicts_what_the_fit_says(scale, overhead, constant, seed):
     cost = isolated(seed)
-    table = calibrated(SPACE, cost, calibrate(SPACE, cost, networks(cost, scale, (overhead,) * 3, constant)))
+    table = apply_calibration(
+        SPACE, cost, calibrate(SPACE, cost, networks(cost, scale, (overhead,) * 3, constant))
+    )
     for other in networks(cost, scale, (overhead,) * 3, constant, count=10, seed=seed + 1000):
         assert table.of(SPACE, [other.architecture]) == pytest.approx(other.cost.value, rel=1e-6)
 
@@ -75,7 +76,7 @@ def test_the_calibrated_table_predicts_what_the_fit_says(scale, overhead, consta
 def test_a_noisy_fit_is_close_and_errors_scale_with_it():
     cost = isolated()
     found = calibrate(SPACE, cost, networks(cost, 0.8, (-0.02,) * 3, 0.3, count=40, noise=0.01))
-    table = calibrated(SPACE, cost, found)
+    table = apply_calibration(SPACE, cost, found)
     assert found.scale == pytest.approx(0.8, rel=0.05)
     assert found.tried[found.form] < 1.5
     assert math.isnan(table.fixed_stderr)
@@ -101,7 +102,7 @@ def test_stages_that_are_empty_or_of_one_depth_are_no_obstacle():
         if a.depths[0] == 0
         for value in [1.2 * float(block_sums(space, cost, [a])[0]) + 0.05 * sum(a.depths) + 0.3]
     ]
-    table = calibrated(space, cost, calibrate(space, cost, known))
+    table = apply_calibration(space, cost, calibrate(space, cost, known))
     assert table.fixed >= 0
     for network in known:
         assert table.of(space, [network.architecture]) == pytest.approx(network.cost.value)
@@ -115,7 +116,7 @@ def test_forms_with_more_numbers_than_networks_are_not_tried():
 
 def test_a_calibrated_table_survives_its_file(tmp_path):
     cost = isolated()
-    table = calibrated(SPACE, cost, calibrate(SPACE, cost, networks(cost, 0.9, (-0.03,) * 3, 0.4)))
+    table = apply_calibration(SPACE, cost, calibrate(SPACE, cost, networks(cost, 0.9, (-0.03,) * 3, 0.4)))
     for name in ("costs.json", "costs.csv"):
         CostTable(SPACE, {"latency": table}).save(tmp_path / name)
         again = load_costs(tmp_path / name, SPACE)["latency"]

@@ -10,7 +10,7 @@ from binas.base.errors import MeasureError
 from binas.costs.backends import backend_class
 from binas.costs.device import BackendDevice
 from binas.costs.doctor import diagnose, noise_of
-from binas.costs.machine import cpu_count, cpu_name, device_name, runtime_name
+from binas.costs.machine import cpu_count, cpu_name, describe_machine, device_name, runtime_name
 from binas.costs.measure import (
     Measuring,
     measurable,
@@ -130,3 +130,9 @@ class TestMachine:
 
     def test_noise_is_of_as_many_samples_as_asked(self):
         assert noise_of(Settings(), samples=20).count == 20
+
+
+def test_what_work_was_done_with():
+    facts = describe_machine(gpu=False)
+    assert list(facts) == ["python", "binas", "torch", "onnxruntime", "cpu"]
+    assert all(facts.values())

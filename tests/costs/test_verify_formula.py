@@ -7,7 +7,12 @@ from test_calibrate import SPACE, isolated, networks
 from binas.base.errors import MeasureError
 from binas.base.interval import Interval
 from binas.costs.analytic import analytic_costs
-from binas.costs.calibrate import MeasuredNetwork, calibrate, calibrated, mape_percent
+from binas.costs.calibrate import (
+    MeasuredNetwork,
+    apply_calibration,
+    calibrate,
+    mape_percent,
+)
 from binas.costs.verify import bias_percent, check_formula, draw_networks, retest_percent, verify_table
 from binas.testing import make_space
 
@@ -108,5 +113,5 @@ def test_the_floor_is_the_mean_difference_of_the_halves():
 def test_calibration_is_not_fitted_to_what_is_held_out():
     fit = networks(isolated(), 0.9, (-0.03,) * 3, 0.4, 14, 0.02, 1)
     held_out = networks(isolated(), 0.9, (-0.03,) * 3, 0.4, 20, 0.02, 2)
-    alone = calibrated(SPACE, isolated(), calibrate(SPACE, isolated(), fit))
+    alone = apply_calibration(SPACE, isolated(), calibrate(SPACE, isolated(), fit))
     assert check_formula(SPACE, isolated(), fit, held_out).values.equals(alone.values)

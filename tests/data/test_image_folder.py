@@ -13,7 +13,7 @@ from binas.base.errors import DataError
 from binas.data import ArrayImages, DataConfig, FileImages, decoding, load_data
 from binas.data.config import Format, Names
 from binas.data.decoding import UnreadableError, decode
-from binas.data.file_images import AHEAD, worked_ahead
+from binas.data.file_images import AHEAD, work_ahead
 from binas.data.folder import image_folder
 
 
@@ -245,7 +245,7 @@ def test_work_is_done_a_few_groups_ahead_and_stops_with_the_reader():
         return -item
 
     groups = ([3 * i, 3 * i + 1, 3 * i + 2] for i in range(1000))
-    results = worked_ahead(groups, work, 2)
+    results = work_ahead(groups, work, 2)
     assert next(results) == ([0, 1, 2], [0, -1, -2])
     assert next(results) == ([3, 4, 5], [-3, -4, -5])
     results.close()

@@ -1,11 +1,10 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from binas.base.errors import DataError
 from binas.data import stratified_sample, stratified_split
-from binas.data.splitting import check_classes
+from binas.data.division import check_classes
 
 COUNTS = st.lists(st.integers(2, 30), min_size=1, max_size=6)
 

@@ -101,7 +101,7 @@ def test_a_killed_run_goes_on_and_ends_the_same(tmp_path, trained):
         ({"train": 3}, "train"),
         ({"spaces": "demo"}, "spaces (line"),
         ({"space": "nowhere"}, "neither a built-in space"),
-        ({"space": "imagenet-mbconv"}, "224"),
+        ({"space": "imagenet-mbconv", "measure": {}}, "224"),
         ({"data": {"kind": "arrays", "path": "none.npz"}}, "none.npz"),
         ({"data": {"kind": "arrays"}}, "needs a path"),
         ({"train": {"heaviest": {"learning_rate": float("nan")}}}, "learning_rate"),

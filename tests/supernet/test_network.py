@@ -25,7 +25,7 @@ from binas.supernet import (  # noqa: E402
     sample_relaxed,
 )
 from binas.supernet.layers import ElasticConv  # noqa: E402
-from binas.supernet.memory import keep_memory  # noqa: E402
+from binas.supernet.network import keep_memory  # noqa: E402
 
 
 def generator(seed: int = 0) -> torch.Generator:

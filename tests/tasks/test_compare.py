@@ -3,14 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from binas.run.rivals import (
-    NEAR,
-    compare_with_rivals,
-    difference,
-    hand_scaled,
-    hand_scaled_rivals,
-    random_rivals,
-)
 from small_data import bar_data
 from small_networks import MBCONV
 
@@ -21,6 +13,16 @@ from binas.search.problem import evaluate
 from binas.space import load_space
 from binas.supernet import Supernet
 from binas.tables import Column
+from binas.tasks.artefacts import Comparison, Rival
+from binas.tasks.compare import (
+    NEAR,
+    Bench,
+    compare_with_rivals,
+    difference,
+    hand_scaled,
+    hand_scaled_rivals,
+    random_rivals,
+)
 from binas.training import evaluate_architecture
 
 DEMO = load_space("demo")
@@ -66,15 +68,45 @@ def test_all_are_measured_in_the_same_way():
     asked = problem(MBCONV)
     found = MBCONV.extreme()
     asked = asked.with_limits([Limit("macs", asked.cost("macs", found))])
-    compared = compare_with_rivals(supernet, data, asked, asked.limits[0], found, 3, 64)
+    compared = compare_with_rivals(Bench(supernet, data, asked, asked.limits[0], 64), found, 3)
     again = evaluate_architecture(supernet, found, data, data.test, 64)
-    assert compared.found.percent == pytest.approx(again.percent)
+    assert compared.found.accuracy == pytest.approx(again.percent)
     assert len(compared.random) <= 3
     assert compared.hand_scaled is not None
-    told = compared.to_json()
-    assert told["images"] == len(data.test)
-    assert told["over_hand_scaled"] == compared.over_hand_scaled
+    assert (compared.images, compared.cost, compared.unit) == (len(data.test), "macs", "MACs")
+    assert compared.limit == compared.found.cost == asked.cost("macs", found)
+    one, two = compared.found.accuracy, compared.hand_scaled.accuracy
+    assert compared.over_hand_scaled[0] == pytest.approx(one - two)
     assert 0 <= compared.beaten <= len(compared.random)
+    assert Comparison.model_validate_json(compared.model_dump_json()) == compared
+
+
+@pytest.mark.parametrize(
+    ("over_random", "said"),
+    [
+        ((3.0, 1.0), "3.00 ± 1.00 points above the mean of 2 random networks"),
+        ((-3.0, 1.0), "3.00 ± 1.00 points below the mean"),
+        ((1.0, 1.0), "no clear difference (+1.00 ± 1.00 points) to the mean"),
+        (None, "no network to compare with"),
+    ],
+)
+def test_no_more_is_said_than_the_numbers_support(over_random, said):
+    rivals = tuple(Rival(architecture="x", cost=1.0, accuracy=value) for value in (60.0, 80.0))
+    compared = Comparison(
+        question="macs=1",
+        identity="",
+        cost="macs",
+        limit=1.0,
+        unit="MACs",
+        images=100,
+        found=Rival(architecture="y", cost=1.0, accuracy=73.0),
+        random=rivals if over_random else (),
+        hand_scaled=None,
+        over_random=over_random,
+        over_hand_scaled=None,
+    )
+    assert said in compared.sentence()
+    assert compared.beaten == (1 if over_random else 0)
 
 
 def test_limits_that_leave_no_rival_end_the_drawing():

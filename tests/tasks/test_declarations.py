@@ -2,6 +2,7 @@
 
 import importlib
 import re
+from typing import get_args
 
 import pytest
 from pydantic import BaseModel
@@ -43,7 +44,8 @@ def test_a_command_of_that_name_offers_every_plain_setting(task):
     command = get_command(app).commands[task.name]
     offered = {name for parameter in command.params for name in parameter.opts}
     for name, field in task.settings.model_fields.items():
-        if not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
+        kinds = (field.annotation, *get_args(field.annotation))
+        if not any(isinstance(kind, type) and issubclass(kind, BaseModel) for kind in kinds):
             assert f"--{name.replace('_', '-')}" in offered
     assert {"--set", "--redo", "--json"} <= offered
     assert ("--out" in offered) >= (task.ask is not None)  # export has one too: a folder for one network

@@ -5,24 +5,18 @@ import shutil
 
 import pytest
 import torch
-from binas.run.network_record import network_folder, network_name, tuned_names
-from binas.run.networks import (
-    Tuning,
-    export_tuned,
-    find_tuned,
-    open_tuned,
-    read_choice,
-    run_to_tune,
-    tune,
-)
 from small_networks import MBCONV
 from small_run import small_run
 
 from binas.base.errors import BinasError, CheckpointError, ConfigError, FileError
+from binas.base.progress import Progress
 from binas.costs.analytic import architecture_work
 from binas.export import LatencyFact, load_model
 from binas.run.run import Run, open_run
-from binas.training import Reporter, evaluate_architecture
+from binas.tasks.artefacts import network_folder, network_name, network_names
+from binas.tasks.export import export_tuned
+from binas.tasks.finetune import Tuning, find_tuned, open_tuned, read_choice, run_to_tune
+from binas.training import FinetuneSettings, TrainSettings, evaluate_architecture
 
 LIGHTEST, HEAVIEST = MBCONV.extreme(False), MBCONV.extreme()
 
@@ -31,14 +25,20 @@ class Killed(Exception):
     pass
 
 
-class KillAfter(Reporter):
+class KillAfter(Progress):
+    """Nothing is shown; after some steps of training the process ends, so to say."""
+
     def __init__(self, steps):
         self.left = steps
 
-    def advance(self, done, **values):
+    def show(self, done, doing="", left=None):
         self.left -= 1
         if self.left < 0:
             raise Killed
+
+
+def tune(run, architecture, name=None, progress=None):
+    return Tuning(run).tune(architecture, name, progress)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -84,7 +84,7 @@ def test_the_record_holds_architecture_accuracies_and_size(trained):
 def test_a_repeated_call_only_reads(trained, monkeypatch):
     run, found = trained
     before = contents(run.folder / "networks")
-    monkeypatch.setattr("binas.run.networks.judge", lambda *_: 1 / 0)  # test images are looked at once
+    monkeypatch.setattr("binas.training.tuned.judge", lambda *_: 1 / 0)  # test images are looked at once
     again = tune(run, LIGHTEST)
     assert not again.new
     assert again.record == found.record
@@ -94,11 +94,11 @@ def test_a_repeated_call_only_reads(trained, monkeypatch):
 @pytest.mark.parametrize("steps", [0, 5])
 def test_an_interrupted_network_ends_the_same(trained, copied, steps):
     _, found = trained
-    often = copied.config.training.model_copy(update={"checkpoint_seconds": 0.0})
-    run = Run(copied.folder, copied.config.model_copy(update={"training": often}), copied.space)
+    often = copied.settings(TrainSettings).model_copy(update={"checkpoint_seconds": 0.0})
+    run = Run(copied.folder, copied.config.model_copy(update={"train": often}), copied.space)
     with pytest.raises(Killed):
         tune(run, LIGHTEST, "again", KillAfter(steps))
-    assert tuned_names(run.folder) == [network_name(LIGHTEST)]
+    assert network_names(run.folder) == [network_name(LIGHTEST)]
     again = tune(run, LIGHTEST, "again")
     assert again.record.weights == found.record.weights
     assert again.record.judgement == found.record.judgement
@@ -118,7 +118,7 @@ def test_folders_of_other_networks_and_settings_are_refused(copied):
     name = network_name(LIGHTEST)
     with pytest.raises(FileError, match="holds the network"):
         tune(copied, HEAVIEST, name)
-    other = run_to_tune(copied.folder, ["training.finetune.epochs=1"])
+    other = run_to_tune(copied.folder, ["finetune.epochs=1"])
     with pytest.raises(CheckpointError, match="epochs was 2, now 1"):
         tune(other, LIGHTEST)
     for bad in ("../x", ".x", "a/b", "", "x" * 81):
@@ -128,19 +128,19 @@ def test_folders_of_other_networks_and_settings_are_refused(copied):
 
 
 def test_changes_are_for_fine_tuning_only_and_are_not_kept(copied):
-    with pytest.raises(ConfigError, match=r"training\.finetune"):
-        run_to_tune(copied.folder, ["training.seed=1"])
-    with pytest.raises(BinasError, match=r"training\.finetune\.batch_size"):
-        run_to_tune(copied.folder, ["training.finetune.batch_size=100000"])
+    with pytest.raises(ConfigError, match=r"begin with finetune\."):
+        run_to_tune(copied.folder, ["train.seed=1"])
+    with pytest.raises(BinasError, match=r"finetune\.batch_size"):
+        run_to_tune(copied.folder, ["finetune.batch_size=100000"])
     changed = run_to_tune(
-        copied.folder, ["training.finetune.epochs=1", "training.finetune.from_scratch=true"]
+        copied.folder, ["finetune.epochs=1", "finetune.from_scratch=true"]
     )
     found = tune(changed, LIGHTEST)
     assert found.record.from_scratch
     assert found.record.name == f"{network_name(LIGHTEST)}-scratch"
-    assert open_run(copied.folder).config.training.finetune.epochs == 2
+    assert open_run(copied.folder).settings(FinetuneSettings).epochs == 2
     again = export_tuned(open_run(copied.folder), found, formats=())
-    assert "--set training.finetune.epochs=1 --set training.finetune.from_scratch=true" in again.model.command
+    assert "--set finetune.epochs=1 --set finetune.from_scratch=true" in again.model.command
     assert again.model.accuracy[-1].weights == "trained from scratch"
 
 
@@ -151,7 +151,7 @@ def test_several_networks_share_their_teacher(copied):
         for name, architecture in (("a", LIGHTEST), ("b", HEAVIEST))
     ]
     assert names == ["a", "b"]
-    assert tuned_names(copied.folder) == sorted([network_name(LIGHTEST), "a", "b"])
+    assert network_names(copied.folder) == sorted([network_name(LIGHTEST), "a", "b"])
     assert find_tuned(copied, LIGHTEST).record.name == network_name(LIGHTEST)
     assert find_tuned(copied, HEAVIEST).record.name == "b"
 

@@ -8,7 +8,7 @@ from binas.supernet import Supernet, extract
 from binas.supernet.layers import ElasticNorm
 from binas.training import Accuracy, accuracy, evaluate_architecture, recalibrate
 from binas.training.calibration import recalibrate_supernet
-from binas.training.evaluation import calibrate_multipath, calibration_batches, normalised
+from binas.training.evaluation import calibrate_multipath, calibration_batches, normalised_batches
 
 CPU = torch.device("cpu")
 
@@ -63,7 +63,7 @@ def test_multipath_calibration_reaches_every_norm_and_forgets_the_old_statistics
 
 def test_accuracy_counts_right_answers_and_has_its_binomial_error():
     data = bar_data()
-    labels = torch.cat([labels for _, labels in normalised(data, data.test, CPU)])
+    labels = torch.cat([labels for _, labels in normalised_batches(data, data.test, CPU)])
     always_two = accuracy(lambda x: torch.eye(5)[torch.full((len(x),), 2)], data, data.test, CPU)
     assert always_two == Accuracy(100 * int((labels == 2).sum()) / len(labels), len(labels))
     assert Accuracy(80.0, 400).error == pytest.approx(2.0)

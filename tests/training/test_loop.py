@@ -11,10 +11,9 @@ from torch import nn
 from binas.base.errors import CheckpointError, FileError, TrainingError
 from binas.base.progress import Progress
 from binas.training import Reporter, make_accelerator, train_heaviest, train_supernet
-from binas.training.averaging import Average
 from binas.training.checkpoint import load_checkpoint
 from binas.training.config import Phase
-from binas.training.loop import Job, fit, learning_rate
+from binas.training.loop import Average, Job, fit, learning_rate
 from binas.training.losses import soft_cross_entropy, targets
 from binas.training.reporting import keep_figures, read_metrics
 

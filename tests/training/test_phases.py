@@ -10,7 +10,7 @@ from binas.base.errors import CheckpointError
 from binas.costs.analytic import architecture_work
 from binas.data import embedded
 from binas.data.augment import normalise
-from binas.data.dividing import Division
+from binas.data.division import Division
 from binas.space import load_space
 from binas.space.sampling import sample_many
 from binas.supernet import extract
@@ -29,9 +29,9 @@ from binas.training import (
 )
 from binas.training.config import Distillation
 from binas.training.loop import Step
+from binas.training.losses import Teacher
 from binas.training.phases import fresh_network, teacher_of
 from binas.training.reporting import read_metrics
-from binas.training.teacher import Teacher
 
 CPU = torch.device("cpu")
 LONGER = {"epochs": 8, "learning_rate": 0.02}

@@ -90,7 +90,7 @@ def run(
     Only what a change makes stale is done again: another limit searches again, another device measures again.
     """
     from binas.run.start import configure, create_run, finish
-    from binas.supernet.memory import keep_memory
+    from binas.supernet.network import keep_memory
 
     if os.environ.get("WORLD_SIZE", "1") != "1":
         raise ConfigError(
@@ -158,7 +158,7 @@ def evaluate(
 ) -> None:
     """Accuracy of architectures with the supernet's weights, each as a network of its own."""
     from binas.run.run import open_run
-    from binas.supernet.memory import keep_memory
+    from binas.supernet.network import keep_memory
     from binas.tasks.finetune import read_choice
     from binas.training.config import TrainSettings
     from binas.training.evaluation import evaluate_architecture

@@ -86,7 +86,7 @@ class Call:
     def do(self) -> Run:
         """Do the step, and show what it made."""
         from binas.run.start import do_task
-        from binas.supernet.memory import keep_memory
+        from binas.supernet.network import keep_memory
 
         keep_memory()
         progress = show_progress(self.quiet, self.as_json)
@@ -104,7 +104,7 @@ class Call:
     def ask(self, out: Path) -> None:
         """Ask a question of one's own, and show the answer."""
         from binas.run.start import ask
-        from binas.supernet.memory import keep_memory
+        from binas.supernet.network import keep_memory
 
         keep_memory()
         result = ask(self.folder, self.task, out, self.changes, show_progress(self.quiet, self.as_json))
@@ -155,7 +155,7 @@ def train(
     from binas.run.run import Run
     from binas.run.start import configure, create_run
     from binas.space.files import load_space
-    from binas.supernet.memory import keep_memory
+    from binas.supernet.network import keep_memory
     from binas.tasks.train import help_training, is_helper, meet
 
     keep_memory()
@@ -293,7 +293,7 @@ def finetune(
         Call(FINETUNE, run, changes, redo, quiet, as_json).do()
         return
     from binas.base.lock import locked
-    from binas.supernet.memory import keep_memory
+    from binas.supernet.network import keep_memory
     from binas.tasks.finetune import Tuning, read_choice, run_to_tune
 
     keep_memory()
@@ -333,7 +333,7 @@ def export(
         raise BinasError("say which network: either --arch or --network.")
     from binas.run.config import FILE, load_config
     from binas.run.run import Run, open_run
-    from binas.supernet.memory import keep_memory
+    from binas.supernet.network import keep_memory
     from binas.tasks.export import export_tuned
     from binas.tasks.finetune import find_tuned, open_tuned, read_choice
 

@@ -25,12 +25,11 @@ from binas.data.dataset import ImageData
 from binas.data.images import Images, IndexedImages
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
-from binas.supernet.extract import extract
-from binas.supernet.network import Supernet
+from binas.supernet.network import Supernet, extract
 from binas.tables.entries import Provenance, today
 from binas.tables.samples import Sample, Samples
 from binas.training.calibration import recalibrate
-from binas.training.evaluation import calibration_batches, device_of, normalised
+from binas.training.evaluation import calibration_batches, device_of, normalised_batches
 from binas.version import __version__
 
 Strata = Literal["uniform", "cost"]
@@ -92,7 +91,9 @@ def correct_images(
 
 def _correct(network: nn.Module, data: ImageData, images: Images, device: torch.device) -> Correct:
     with torch.inference_mode():
-        parts = [network(batch).argmax(1) == labels for batch, labels in normalised(data, images, device)]
+        parts = [
+            network(batch).argmax(1) == labels for batch, labels in normalised_batches(data, images, device)
+        ]
     return torch.cat(parts).cpu().numpy()
 
 

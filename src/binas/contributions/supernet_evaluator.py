@@ -12,9 +12,8 @@ from binas.contributions.outcomes import Indices, Outcomes
 from binas.data.dataset import ImageData
 from binas.data.images import Images, IndexedImages
 from binas.space.space import SearchSpace
-from binas.supernet.memory import keep_memory
-from binas.supernet.network import Supernet
-from binas.training.evaluation import device_of, normalised
+from binas.supernet.network import Supernet, keep_memory
+from binas.training.evaluation import device_of, normalised_batches
 
 
 class SupernetEvaluator:
@@ -45,7 +44,9 @@ class SupernetEvaluator:
         log_probability = np.empty(len(images), dtype=np.float32)
         start = 0
         with torch.inference_mode():
-            for batch, labels in normalised(self._data, self._set.take(images), device_of(self._supernet)):
+            for batch, labels in normalised_batches(
+                self._data, self._set.take(images), device_of(self._supernet)
+            ):
                 rows = slice(start, start + len(labels))
                 paths = torch.from_numpy(depths[rows]), torch.from_numpy(configs[rows])
                 scores = self._supernet(batch, paths).float().log_softmax(1)

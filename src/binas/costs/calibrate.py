@@ -100,8 +100,8 @@ def _fit(basis: Array, rows: Array, measured: Array) -> Array:
     size = np.where(largest > 0, largest, 1.0)  # a stage may be empty in every network
     lower = np.full(basis.shape[1], -np.inf)
     lower[[0, -1]] = 0.0
-    found = lsq_linear(design / size, np.ones(len(measured)), bounds=(lower, np.inf), method="bvls")
-    return np.asarray(basis @ (found.x / size), dtype=np.float64)
+    solution = lsq_linear(design / size, np.ones(len(measured)), bounds=(lower, np.inf), method="bvls")
+    return np.asarray(basis @ (solution.x / size), dtype=np.float64)
 
 
 def calibrate(space: SearchSpace, isolated: Cost, networks: Sequence[MeasuredNetwork]) -> Calibration:
@@ -118,8 +118,8 @@ def calibrate(space: SearchSpace, isolated: Cost, networks: Sequence[MeasuredNet
         if len(networks) >= basis.shape[1] + 2:
             errors[form] = mape_percent(_left_out(basis, rows, measured), measured)
     best = min(errors, key=lambda form: round(errors[form], 6))  # of equals the simplest, which comes first
-    found = plain if best == SUM else _fit(FITTED[best](len(space.stages)), rows, measured)
-    scale, *per_block, constant = found.tolist()
+    parameters = plain if best == SUM else _fit(FITTED[best](len(space.stages)), rows, measured)
+    scale, *per_block, constant = parameters.tolist()
     return Calibration(
         form=best,
         scale=scale,
@@ -139,7 +139,7 @@ def _left_out(basis: Array, rows: Array, measured: Array) -> Array:
     return predicted
 
 
-def calibrated(space: SearchSpace, isolated: Cost, calibration: Calibration) -> Cost:
+def apply_calibration(space: SearchSpace, isolated: Cost, calibration: Calibration) -> Cost:
     """The table that the calibration makes of isolated costs.
 
     Standard errors are those of the measured blocks, scaled; a fitted fixed part has none.

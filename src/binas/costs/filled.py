@@ -107,13 +107,13 @@ def _column(space: SearchSpace, manifest: Manifest, measured: Mapping[str, float
     places = {(use.stage, use.block, use.config): measured[x.key] for x in manifest.files for use in x.uses}
     fixed = [measured[item.key] for item in manifest.files if item.kind == "fixed"]
 
-    wanted = [
+    keys = [
         [[(stage.name, b, config.name) for config in block] for b, block in enumerate(stage.blocks, 1)]
         for stage in space.stages
     ]
     lacking = [
         f"{stage} block {b} {config}"
-        for row in wanted
+        for row in keys
         for block in row
         for stage, b, config in block
         if (stage, b, config) not in places
@@ -121,7 +121,7 @@ def _column(space: SearchSpace, manifest: Manifest, measured: Mapping[str, float
     if lacking or len(fixed) != 1:
         what = lacking or ["one fixed part"]
         raise TableError(several("the manifest lacks", what, "Export the blocks again."))
-    return fixed[0], Column.build(space, lambda s, i: 0.0, lambda s, b, c: places[wanted[s][b][c]])
+    return fixed[0], Column.build(space, lambda s, i: 0.0, lambda s, b, c: places[keys[s][b][c]])
 
 
 def with_analytic(space: SearchSpace, cost: Cost) -> CostTable:

@@ -74,7 +74,7 @@ def make_cost(
 
     ``given`` is a table that is kept if it does as well.
     """
-    isolated = _isolated(job, measured, quantity, name, provenance)
+    isolated = _isolated_cost(job, measured, quantity, name, provenance)
     if not job.held_out:
         return isolated
     fit = [_network(a, measured, quantity.factor) for a in job.fit]
@@ -82,7 +82,9 @@ def make_cost(
     return check_formula(job.space, isolated, fit, held_out, _macs(job.space), given)
 
 
-def _isolated(job: Job, measured: Measured, quantity: Quantity, name: str, provenance: Provenance) -> Cost:
+def _isolated_cost(
+    job: Job, measured: Measured, quantity: Quantity, name: str, provenance: Provenance
+) -> Cost:
     known = {entry: estimate.scaled(quantity.factor) for entry, estimate in measured.estimates.items()}
     values = Column.build(job.space, lambda s, i: 0.0, lambda s, b, c: known[job.places[s, b, c]].value)
     stderr = Column.build(job.space, lambda s, i: math.nan, lambda s, b, c: known[job.places[s, b, c]].stderr)

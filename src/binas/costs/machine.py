@@ -1,4 +1,4 @@
-"""What this machine is: names and versions for tables and for ``binas doctor``."""
+"""What this machine is: names and versions for tables, for the records of a run and for ``binas doctor``."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def _sentence(headline: str, worst: list[str]) -> str:
 
 
 def _larger_but_cheaper(space: SearchSpace, cost: Cost) -> Iterator[str]:
-    found: dict[
+    doubtful: dict[
         tuple[int, int, int, float], str
     ] = {}  # blocks of one shape share their numbers; each pair is named once
     for s, stage in enumerate(space.stages):
@@ -52,9 +52,9 @@ def _larger_but_cheaper(space: SearchSpace, cost: Cost) -> Iterator[str]:
                     text = (
                         f"{block[i].name} costs {share:.2f} of {block[j].name} in {stage.name} block {b + 1}"
                     )
-                    found.setdefault((s, i, j, share), text)
-    if found:
-        worst = [found[key] for key in sorted(found, key=lambda key: key[-1])]
+                    doubtful.setdefault((s, i, j, share), text)
+    if doubtful:
+        worst = [doubtful[key] for key in sorted(doubtful, key=lambda key: key[-1])]
         yield _sentence(f"in {len(worst)} cases a larger config is much cheaper than a smaller one", worst)
 
 
@@ -80,14 +80,14 @@ class _Point:
 def _points(space: SearchSpace, cost: Cost) -> list[_Point]:
     """Every block once; those of one shape share MACs and cost."""
     work = config_work(space)
-    found: dict[tuple[int, int, float, float], _Point] = {}
+    points: dict[tuple[int, int, float, float], _Point] = {}
     for s, stage in enumerate(space.stages):
         for b, block in enumerate(stage.blocks):
             for c, config in enumerate(block):
                 macs, value = float(work[s][b][c].macs), float(cost.values.configs[s][b][c])
                 point = _Point(f"{config.name} of {stage.name} block {b + 1}", macs, value)
-                found.setdefault((s, c, macs, value), point)
-    return list(found.values())
+                points.setdefault((s, c, macs, value), point)
+    return list(points.values())
 
 
 def _off_the_line(space: SearchSpace, cost: Cost) -> Iterator[str]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from binas.base.errors import MeasureError
 from binas.base.interval import Interval
 from binas.base.statistics import Statistic, bootstrap, kendall, spearman
-from binas.costs.calibrate import MeasuredNetwork, calibrate, calibrated, mape_percent
+from binas.costs.calibrate import MeasuredNetwork, apply_calibration, calibrate, mape_percent
 from binas.space.architecture import Architecture
 from binas.space.sampling import sample
 from binas.space.space import SearchSpace
@@ -70,7 +70,7 @@ def check_formula(
     the baseline of a line through multiply-accumulates alone.
     """
     calibration = calibrate(space, isolated, fit)
-    table = calibrated(space, isolated, calibration)
+    table = apply_calibration(space, isolated, calibration)
     if given is not None and _error(space, given, fit) <= calibration.tried[calibration.form]:
         table = given
     baseline = None if macs is None else _line_error(space, macs, fit, held_out)

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     )
     from binas.data.config import AugmentConfig as AugmentConfig, DataConfig as DataConfig
     from binas.data.dataset import ImageData as ImageData
-    from binas.data.dividing import Division as Division
+    from binas.data.division import (
+        Division as Division,
+        stratified_sample as stratified_sample,
+        stratified_split as stratified_split,
+    )
     from binas.data.fashion import embedded as embedded, fashion_mnist as fashion_mnist
     from binas.data.file_images import FileImages as FileImages
     from binas.data.images import ArrayImages as ArrayImages, Batch as Batch, Images as Images
     from binas.data.loading import load_data as load_data
-    from binas.data.splitting import (
-        stratified_sample as stratified_sample,
-        stratified_split as stratified_split,
-    )
     from binas.data.stream_images import StreamImages as StreamImages
 
 __getattr__, __all__ = lazy_names(__name__, __file__)

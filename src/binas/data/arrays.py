@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from binas.base.errors import DataError
 from binas.data.dataset import ImageData
-from binas.data.dividing import Division, Parts, divide
+from binas.data.division import Division, Parts, divide
 from binas.data.images import ArrayImages, numbered_classes
 
 MAX_BYTES = 8 * 2**30
@@ -55,15 +55,15 @@ def read_npz(path: Path) -> dict[str, Any]:
         if unpacked > MAX_BYTES:
             raise DataError(f"{path} unpacks to {unpacked} bytes; at most {MAX_BYTES} are read.")
         with np.load(path, allow_pickle=False) as arrays:
-            found = {key: arrays[key] for key in KEYS if key in arrays}
+            known = {key: arrays[key] for key in KEYS if key in arrays}
     except _DAMAGE as error:
         raise DataError(
             f"cannot read {path} as .npz: {error}. Write it with numpy.savez_compressed."
         ) from error
-    missing = [key for key in ("images", "labels") if key not in found]
+    missing = [key for key in ("images", "labels") if key not in known]
     if missing:
         raise DataError(f"{path} has no array {' and no array '.join(missing)}; it needs images and labels.")
-    return found
+    return known
 
 
 def array_images(images: ArrayLike, labels: ArrayLike | None, classes: Sequence[str]) -> ArrayImages:

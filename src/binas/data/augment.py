@@ -81,25 +81,25 @@ class Augmentation:
     @torch.no_grad()  # kornia's policies hold parameters
     def __call__(self, images: Tensor, seed: int) -> Augmented:
         """Augment and normalise (n, c, h, w) bytes; PyTorch's global random state is left as it was."""
-        with _seeded(seed, images.device):
+        with _seed(seed, images.device):
             # seeded anew: with the seed itself our draws would be the very numbers that kornia draws
             generator = Generator().manual_seed(int(torch.randint(2**62, ())))
-            images = self._moved(images, generator)
-            images = normalise(self._recoloured(images), self.mean, self.std)
+            images = self._move(images, generator)
+            images = normalise(self._recolour(images), self.mean, self.std)
             if self.config.cutout:
                 images = cutout(images, self.config.cutout, generator)
             if self.config.erasing:
                 images = erase(images, self.config.erasing, generator)
             return mixup(images, self.config.mixup, generator) if self.config.mixup else Augmented(images)
 
-    def _moved(self, images: Tensor, generator: Generator) -> Tensor:
+    def _move(self, images: Tensor, generator: Generator) -> Tensor:
         if self._resized_crop is not None:
             images = self._resized_crop(images / 255)
         elif self.config.crop:
             images = shift(images, self.config.crop, generator)
         return flip(images, generator) if self.config.flip else images
 
-    def _recoloured(self, images: Tensor) -> Tensor:
+    def _recolour(self, images: Tensor) -> Tensor:
         """The policy, drawn anew for each of ``policies`` parts of the batch: kornia draws one per call."""
         if self._auto is None:
             return images
@@ -142,7 +142,7 @@ def cutout(images: Tensor, side: int, generator: Generator) -> Tensor:
     top, left = (
         torch.randint(edge, (len(images),), generator=generator) - side // 2 for edge in images.shape[2:]
     )
-    return _blanked(images, top, top + side, left, left + side)
+    return _blank(images, top, top + side, left, left + side)
 
 
 def erase(images: Tensor, probability: float, generator: Generator) -> Tensor:
@@ -156,7 +156,7 @@ def erase(images: Tensor, probability: float, generator: Generator) -> Tensor:
     wide = (area / aspect).sqrt().round().clamp(1, width)
     top = (draw[2] * (height + 1 - tall)).floor()
     left = (draw[3] * (width + 1 - wide)).floor()
-    return _blanked(images, top, torch.where(draw[4] < probability, top + tall, top), left, left + wide)
+    return _blank(images, top, torch.where(draw[4] < probability, top + tall, top), left, left + wide)
 
 
 def mixup(images: Tensor, alpha: float, generator: Generator) -> Augmented:
@@ -167,7 +167,7 @@ def mixup(images: Tensor, alpha: float, generator: Generator) -> Augmented:
     return Augmented(torch.lerp(images, images[other], 1 - weight), other, weight)
 
 
-def _blanked(images: Tensor, top: Tensor, bottom: Tensor, left: Tensor, right: Tensor) -> Tensor:
+def _blank(images: Tensor, top: Tensor, bottom: Tensor, left: Tensor, right: Tensor) -> Tensor:
     """Rows top..bottom-1 and columns left..right-1 of each image set to 0."""
     height, width = images.shape[2:]
     y, x = torch.arange(height), torch.arange(width)
@@ -192,7 +192,7 @@ def _policy(config: AugmentConfig, size: tuple[int, int]) -> Any:
 
 
 @contextmanager
-def _seeded(seed: int, device: torch.device) -> Iterator[None]:
+def _seed(seed: int, device: torch.device) -> Iterator[None]:
     """Seed PyTorch's global random state, which kornia draws from, and put it back afterwards."""
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices):

@@ -55,7 +55,7 @@ class Names:
     validation: str | None = None
     test: str | None = None
 
-    def chosen(self, present: Sequence[str], where: str) -> dict[str, str]:
+    def choose(self, present: Sequence[str], where: str) -> dict[str, str]:
         """The part of each kind among those ``present``; a part that is named must be there, and only once."""
         asked = {"train": self.train, "validation": self.validation, "test": self.test}
         chosen = {kind: name for kind, name in asked.items() if name is not None}

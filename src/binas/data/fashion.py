@@ -10,7 +10,7 @@ import torch
 from binas.base.errors import DataError
 from binas.base.files import read_json
 from binas.data.dataset import ImageData
-from binas.data.dividing import Division, Parts, divide
+from binas.data.division import Division, Parts, divide
 from binas.data.idx import idx_bytes, read_idx
 from binas.data.images import ArrayImages
 
@@ -57,7 +57,7 @@ def _part(folder: Path, part: str, suffixes: tuple[str, ...], hashes: dict[str, 
     arrays = []
     for pattern, dimensions in ((IMAGES, 3), (LABELS, 1)):
         name = pattern.format(part=part)
-        array = read_idx(_found(folder, name, suffixes), dimensions)
+        array = read_idx(_find(folder, name, suffixes), dimensions)
         if name in hashes and hashlib.sha256(idx_bytes(array)).hexdigest() != hashes[name]:
             raise DataError(
                 f"{folder / name} is not what was installed (its hash differs). Install binas again."
@@ -66,7 +66,7 @@ def _part(folder: Path, part: str, suffixes: tuple[str, ...], hashes: dict[str, 
     return ArrayImages(arrays[0][:, None], arrays[1], CLASSES)
 
 
-def _found(folder: Path, name: str, suffixes: tuple[str, ...]) -> Path:
+def _find(folder: Path, name: str, suffixes: tuple[str, ...]) -> Path:
     for suffix in suffixes:
         if (folder / (name + suffix)).is_file():
             return folder / (name + suffix)

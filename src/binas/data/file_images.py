@@ -17,7 +17,7 @@ from torch import Tensor
 from binas.base.errors import DataError, several
 from binas.data.config import Format
 from binas.data.decoding import UnreadableError, decode, measure
-from binas.data.images import ArrayImages, Batch, Images, IndexedImages, Indices, batch_rows, checked_labels
+from binas.data.images import ArrayImages, Batch, Images, IndexedImages, Indices, batch_rows, check_labels
 
 CACHED_BYTES = 2**30
 AHEAD = 3  # batches being decoded while one is used
@@ -62,7 +62,7 @@ class FileImages:
     ) -> None:
         self.source = source
         self.rows = np.arange(len(labels)) if rows is None else np.asarray(rows, dtype=np.int64)
-        self.labels = checked_labels(labels, len(self.rows), len(classes))
+        self.labels = check_labels(labels, len(self.rows), len(classes))
         self.classes = tuple(classes)
         self.form = form
         self.size = form.size
@@ -88,11 +88,11 @@ class FileImages:
     ) -> Iterator[Batch]:
         """One pass in batches of ``size`` images; see :class:`binas.data.images.Images`."""
         plan = batch_rows(len(self), size, seed=seed, epoch=epoch, start=start, drop_last=drop_last)
-        for group, images in worked_ahead((rows.tolist() for rows in plan), self.decoded, self.form.workers):
+        for group, images in work_ahead((rows.tolist() for rows in plan), self.decode, self.form.workers):
             indices = torch.tensor(group)
             yield Batch(torch.stack(images), self.labels[indices], indices)
 
-    def decoded(self, index: int) -> Tensor:
+    def decode(self, index: int) -> Tensor:
         """The image at ``index`` as bytes (c, h, w)."""
         row = int(self.rows[index])
         try:
@@ -100,7 +100,7 @@ class FileImages:
         except UnreadableError as error:
             raise DataError(f"cannot read the image {self.source.name(row)}: {error}.") from error
 
-    def cached(self) -> tuple[ArrayImages, list[str]]:
+    def cache(self) -> tuple[ArrayImages, list[str]]:
         """All images decoded into memory, and what is wrong with those that cannot be read (left black)."""
         pixels = torch.zeros((len(self), self.channels, *self.size), dtype=torch.uint8)
 
@@ -123,7 +123,7 @@ class FileImages:
         return self._problems(look)
 
     def _problems(self, visit: Callable[[int], None]) -> list[str]:
-        def visited(index: int) -> str | None:
+        def problem_of(index: int) -> str | None:
             try:
                 visit(index)
             except UnreadableError as error:
@@ -131,11 +131,11 @@ class FileImages:
             return None
 
         groups = (range(first, min(first + CHECKED, len(self))) for first in range(0, len(self), CHECKED))
-        results = worked_ahead(groups, visited, self.form.workers)
-        return [problem for _, found in results for problem in found if problem]
+        results = work_ahead(groups, problem_of, self.form.workers)
+        return [problem for _, group in results for problem in group if problem]
 
 
-def prepared(parts: Sequence[IndexedImages], cache: bool | None, check: bool) -> list[Images]:
+def prepare(parts: Sequence[IndexedImages], cache: bool | None, check: bool) -> list[Images]:
     """The parts, with those in files decoded into memory or checked; all unreadable images in one error.
 
     ``cache`` True decodes into memory, False leaves images in files, None decides by size (``CACHED_BYTES``
@@ -147,19 +147,19 @@ def prepared(parts: Sequence[IndexedImages], cache: bool | None, check: bool) ->
     ready: list[Images] = []
     problems: list[str] = []
     for part in parts:
-        found: list[str] = []
-        kept: Images = part
-        if isinstance(part, FileImages):
-            kept, found = part.cached() if keep else (part, part.unreadable(check))
+        if not isinstance(part, FileImages):
+            ready.append(part)
+            continue
+        kept, unreadable = part.cache() if keep else (part, part.unreadable(check))
         ready.append(kept)
-        problems += found
+        problems += unreadable
     if problems:
         advice = "Repair or remove them; nothing was trained."
         raise DataError(several(f"{len(problems)} images cannot be read", problems, advice))
     return ready
 
 
-def worked_ahead(
+def work_ahead(
     groups: Iterable[Sequence[Item]], work: Callable[[Item], Result], workers: int
 ) -> Iterator[tuple[Sequence[Item], list[Result]]]:
     """Each group with the results of its items, in order, while threads work on a few groups ahead."""

@@ -12,7 +12,7 @@ import torch
 
 from binas.base.errors import DataError
 from binas.data.config import USUAL_NAMES, Format, Names
-from binas.data.dividing import Parts
+from binas.data.division import Parts
 from binas.data.file_images import FileImages
 
 SUFFIXES = frozenset(
@@ -51,7 +51,7 @@ def image_folder(folder: Path, names: Names, form: Format) -> Parts:
     images by their suffix, and names that start with a dot, are passed over.
     """
     if names != Names() or _children(folder / names.train):
-        chosen = names.chosen([child.name for child in _children(folder)], str(folder))
+        chosen = names.choose([child.name for child in _children(folder)], str(folder))
         roots = {kind: folder / name for kind, name in chosen.items()}
     else:
         roots = {"train": folder}
@@ -65,11 +65,11 @@ def _labelled(folder: Path, root: Path, classes: tuple[str, ...], form: Format) 
     strange = [child.name for child in _children(root) if child.name not in classes]
     if strange:
         raise DataError(f"{root} has the class {strange[0]!r}, which the training images do not have.")
-    found = [(file, label) for label, name in enumerate(classes) for file in _images(root / name)]
-    if not found:
+    labelled = [(file, label) for label, name in enumerate(classes) for file in _images(root / name)]
+    if not labelled:
         raise DataError(f"{root} has no image files ({', '.join(sorted(SUFFIXES))}) in its class folders.")
-    labels = torch.tensor([label for _, label in found])
-    return FileImages(Files(folder, tuple(file for file, _ in found)), labels, classes, form)
+    labels = torch.tensor([label for _, label in labelled])
+    return FileImages(Files(folder, tuple(file for file, _ in labelled)), labels, classes, form)
 
 
 def _children(folder: Path) -> list[Path]:
@@ -89,10 +89,10 @@ def _images(folder: Path) -> list[Path]:
 
 
 def _refuse_parts_without_classes(folder: Path) -> None:
-    found = {child.name for child in _children(folder)}
-    if not found:
+    names = {child.name for child in _children(folder)}
+    if not names:
         raise DataError(f"{folder} is not a folder with one subfolder of images per class. Check the path.")
-    if found <= {"train", *USUAL_NAMES["validation"], *USUAL_NAMES["test"]}:
+    if names <= {"train", *USUAL_NAMES["validation"], *USUAL_NAMES["test"]}:
         raise DataError(f"{folder / 'train'} has no subfolders. Sort images into one subfolder per class.")
 
 

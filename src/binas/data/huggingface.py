@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from binas.base.errors import DataError
 from binas.data.config import DataConfig
 from binas.data.decoding import UnreadableError
-from binas.data.dividing import Parts
+from binas.data.division import Parts
 from binas.data.file_images import FileImages
 from binas.data.images import numbered_classes
 
@@ -71,12 +71,12 @@ def load_splits(source: DataConfig) -> dict[str, tuple[str, Any]]:
     """For train, and validation and test if there are: the split's name, and its images (encoded) and labels."""
     datasets = library()
     try:
-        found = _load(datasets, source)
+        splits = _load(datasets, source)
     except Exception as error:  # the library raises anything, from ConnectionError to errors of pyarrow
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise DataError(f"cannot load the dataset {source.name or source.path}: {reason}") from error
-    chosen = source.names.chosen([str(name) for name in found], source.title)
-    return {kind: (name, _reduced(datasets, found[name], name, source)) for kind, name in chosen.items()}
+    chosen = source.names.choose([str(name) for name in splits], source.title)
+    return {kind: (name, _reduced(datasets, splits[name], name, source)) for kind, name in chosen.items()}
 
 
 def _load(datasets: Any, source: DataConfig) -> dict[str, Any]:

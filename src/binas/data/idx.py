@@ -26,17 +26,17 @@ UNSIGNED_BYTE = 8
 def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
     """The array of an idx file of unsigned bytes with that many dimensions; ``.gz`` and ``.xz`` are unpacked."""
     try:
-        with _opened(path) as file:
+        with _open(path) as file:
             shape = _shape(file.read(4 + 4 * dimensions), dimensions, path)
-            wanted = math.prod(shape)
-            data = file.read(wanted + 1)
+            announced = math.prod(shape)
+            data = file.read(announced + 1)
     except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise DataError(f"cannot read {path}: {reason}. Copy the file again.") from error
-    if len(data) != wanted:
-        found = "more" if len(data) > wanted else f"only {len(data)}"
+    if len(data) != announced:
+        held = "more" if len(data) > announced else f"only {len(data)}"
         raise DataError(
-            f"{path} announces {wanted} bytes in its header and holds {found}. Copy the file again."
+            f"{path} announces {announced} bytes in its header and holds {held}. Copy the file again."
         )
     return np.frombuffer(bytearray(data), np.uint8).reshape(shape)
 
@@ -47,7 +47,7 @@ def idx_bytes(array: NDArray[np.uint8]) -> bytes:
     return header + array.tobytes()
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open(path: Path) -> IO[bytes]:
     if path.suffix == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
     return lzma.open(path, "rb") if path.suffix == ".xz" else path.open("rb")

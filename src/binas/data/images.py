@@ -109,7 +109,7 @@ class ArrayImages:
         if not images.shape[2] * images.shape[3]:
             raise DataError(f"images have the shape {tuple(images.shape)}: no pixels.")
         self.images = images
-        self.labels = checked_labels(labels, len(images), len(classes))
+        self.labels = check_labels(labels, len(images), len(classes))
         self.classes = tuple(classes)
 
     @property
@@ -172,7 +172,7 @@ def numbered_classes(labels: NDArray[Any]) -> tuple[str, ...]:
     return tuple(str(number) for number in range(largest + 1))
 
 
-def checked_labels(labels: Tensor, images: int, classes: int) -> Tensor:
+def check_labels(labels: Tensor, images: int, classes: int) -> Tensor:
     """``labels`` as int64, or an error that names the first that does not belong to an image and a class."""
     if not images:
         raise DataError("there are no images in the set.")

@@ -8,11 +8,11 @@ from binas.base.errors import PluginError
 from binas.data.arrays import from_arrays, read_npz
 from binas.data.config import KINDS, DataConfig
 from binas.data.dataset import ImageData
-from binas.data.dividing import Division, Parts, divide
+from binas.data.division import Division, Parts, divide
 from binas.data.fashion import embedded, fashion_mnist
 from binas.data.folder import image_folder
 from binas.data.huggingface import dataset_parts
-from binas.data.stream_images import streamed
+from binas.data.stream_images import read_stream
 
 
 def load_data(source: DataConfig) -> ImageData:
@@ -50,7 +50,9 @@ def load_folder(source: DataConfig) -> ImageData:
 def load_huggingface(source: DataConfig) -> ImageData:
     """Anything that ``datasets.load_dataset`` reads."""
     return (
-        streamed(source, _division(source)) if source.streaming else _divided(source, dataset_parts(source))
+        read_stream(source, _division(source))
+        if source.streaming
+        else _divided(source, dataset_parts(source))
     )
 
 

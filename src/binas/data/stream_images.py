@@ -17,10 +17,10 @@ from binas.base.errors import DataError
 from binas.data.config import DataConfig
 from binas.data.dataset import ImageData
 from binas.data.decoding import UnreadableError, decode
-from binas.data.dividing import Division
-from binas.data.file_images import worked_ahead
+from binas.data.division import Division
+from binas.data.file_images import work_ahead
 from binas.data.huggingface import class_names, encoded, label_number, load_splits
-from binas.data.images import Batch, checked_labels
+from binas.data.images import Batch, check_labels
 
 Row = tuple[int, dict[str, Any]]
 
@@ -65,10 +65,10 @@ class StreamImages:
             mixed = int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
             stream = stream.shuffle(seed=mixed, buffer_size=self.source.shuffle_buffer)
         rows = enumerate(self._rows(stream.skip(start * size), start * size), start * size)
-        for group, images in worked_ahead(_groups(rows, size, drop_last), self._decoded, self.source.workers):
+        for group, images in work_ahead(_groups(rows, size, drop_last), self._decode, self.source.workers):
             labels = [label_number(row[self.source.label_column], self._numbers) for _, row in group]
             indices = torch.tensor([position for position, _ in group])
-            yield Batch(torch.stack(images), self._checked(labels), indices)
+            yield Batch(torch.stack(images), self._check(labels), indices)
 
     def _rows(self, stream: Any, first: int) -> Iterator[dict[str, Any]]:
         """The rows from position ``first`` up to the declared length, no more and no fewer."""
@@ -82,21 +82,21 @@ class StreamImages:
                 "data.length to the number of images it has."
             )
 
-    def _decoded(self, numbered: Row) -> Tensor:
+    def _decode(self, numbered: Row) -> Tensor:
         position, row = numbered
         try:
             return decode(encoded(row[self.source.image_column]), self.size, self.channels)
         except UnreadableError as error:
             raise DataError(f"cannot read image {position} of {self.title}: {error}.") from error
 
-    def _checked(self, labels: list[int]) -> Tensor:
+    def _check(self, labels: list[int]) -> Tensor:
         try:
-            return checked_labels(torch.tensor(labels), len(labels), len(self.classes))
+            return check_labels(torch.tensor(labels), len(labels), len(self.classes))
         except DataError as error:
             raise DataError(f"{self.title}: {error}") from error
 
 
-def streamed(source: DataConfig, how: Division) -> ImageData:
+def read_stream(source: DataConfig, how: Division) -> ImageData:
     """The dataset of a stream: its own splits, or parts of the training split by position.
 
     Labels are not known before reading, so parts by position are drawn without regard to class. They keep

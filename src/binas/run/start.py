@@ -59,7 +59,7 @@ def create_run(folder: Path, config: RunConfig, redo: bool = False, progress: Pr
         _check_free(folder)
     check_questions(new)  # all checks before anything is written
     if redo or old is None or _trains_otherwise(old, new):
-        from binas.training.checks import check_training
+        from binas.training.phases import check_training
 
         check_training(new.settings(TrainSettings), new.settings(FinetuneSettings), new.data)
     steps = all_steps()

@@ -125,9 +125,9 @@ class ElasticConv(nn.Module):
 
     def norm(self, name: str) -> ElasticNorm:
         """One of the private BatchNorms."""
-        found = self.norms[name]
-        assert isinstance(found, ElasticNorm)
-        return found
+        norm = self.norms[name]
+        assert isinstance(norm, ElasticNorm)
+        return norm
 
     def convolve(self, x: Tensor, outputs: int, kernel: int = 1) -> Tensor:
         """Convolve with one choice, without BatchNorm."""

@@ -7,6 +7,9 @@ mixed architectures costs about the mean of their multiply-accumulates, not the 
 
 from __future__ import annotations
 
+import copy
+import ctypes
+import sys
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -23,7 +26,9 @@ from binas.supernet.paths import Paths, PathTables, check_relaxed, paths_of
 from binas.supernet.plain import blocks_in_a_row, initialise
 from binas.supernet.plan import BlockPlan, plan_batch
 from binas.supernet.rows import take
-from binas.supernet.static import head_of
+from binas.supernet.static import StaticNetwork, head_of
+
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of mallopt, in malloc.h
 
 
 class Supernet(nn.Module):
@@ -81,9 +86,9 @@ class Supernet(nn.Module):
 
     def block(self, stage: int, block: int) -> ElasticBlock:
         """The elastic block at 0-based positions."""
-        found = self.stages[stage][block]  # type: ignore[index]
-        assert isinstance(found, ElasticBlock)
-        return found
+        elastic = self.stages[stage][block]  # type: ignore[index]
+        assert isinstance(elastic, ElasticBlock)
+        return elastic
 
     def start_from(self, architecture: Architecture) -> None:
         """Let all configs of the blocks of ``architecture`` start from its trained weights (paper appendix).
@@ -107,6 +112,38 @@ class Supernet(nn.Module):
                 f"images have shape {tuple(images.shape)}; the space {self.space.name!r} needs "
                 f"(n, {self.space.channels}, height, width) with at least one image."
             )
+
+
+def extract(supernet: Supernet, architecture: Architecture) -> StaticNetwork:
+    """The plain network of one architecture with copies of its weights and BatchNorm statistics.
+
+    It gives what ``supernet(images, architecture)`` gives in eval mode, shares no memory with the supernet, and
+    is in train or eval mode as the supernet is.
+    """
+    space = supernet.space
+    space.check(architecture)
+    assert space.channels is not None
+    blocks = [
+        supernet.block(s, b).static(space.config_index(s, b, name))
+        for s, names in enumerate(architecture.stages)
+        for b, name in enumerate(names)
+    ]
+    stem, head = copy.deepcopy(supernet.stem), copy.deepcopy(supernet.head)
+    weight = head.classifier.weight
+    network = StaticNetwork(space.channels, stem, nn.Sequential(*blocks), head)
+    return network.to(device=weight.device, dtype=weight.dtype).train(supernet.training)
+
+
+def keep_memory() -> bool:
+    """Let this process keep freed memory for the next layer; True where that is possible (glibc).
+
+    Large tensors come and go with every layer. Without it every one is mapped and unmapped anew, which costs a
+    multi-path pass on a CPU up to half its time. The process holds on to the most memory it ever needed.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    return mallopt is not None and bool(mallopt(_MMAP_MAX, 0) and mallopt(_TRIM_THRESHOLD, 2**31 - 1))
 
 
 def _run_stage(blocks: Sequence[ElasticBlock], x: Tensor, plans: Sequence[BlockPlan]) -> Tensor:

@@ -56,7 +56,7 @@ def validation_images(run: Run, half: Half, count: int | None = None) -> Indexed
     """The validation images of a run, one half of them or both, or about ``count`` of those; never test images."""
     from binas.contributions.sampling import image_halves
     from binas.contributions.supernet_evaluator import indexed
-    from binas.data.splitting import stratified_sample
+    from binas.data.division import stratified_sample
 
     images = indexed(run.data.validation, run.data.name)
     if half != "both":

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from binas.run.run import Run
     from binas.supernet.network import Supernet
     from binas.supernet.static import StaticNetwork
-    from binas.training.teacher import Teacher
+    from binas.training.losses import Teacher
 
 INPUTS = "inputs.json"
 
@@ -222,7 +222,7 @@ def run_to_tune(folder: Path, changes: Iterable[Change] = ()) -> Run:
     """A run with settings of ``finetune`` changed for this call; its configuration stays as it is."""
     from binas.run.config import FILE, load_config
     from binas.run.run import Run, open_run
-    from binas.training.checks import check_training
+    from binas.training.phases import check_training
 
     opened = open_run(folder)
     config = load_config(folder / FILE, changes)

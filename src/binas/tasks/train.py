@@ -106,6 +106,6 @@ TRAIN = Task(
     ),
     examples=(
         "binas train runs/first --set train.supernet.epochs=12 --redo",
-        "binas run --out runs/first --until train",
+        "binas train runs/first --config configs/demo.yaml",
     ),
 )

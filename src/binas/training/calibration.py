@@ -52,7 +52,7 @@ def recalibrate(network: nn.Module, images: Iterable[Tensor]) -> None:
 
     Weights, mode and gradients stay as they are. The passes normalise with batch statistics, as in training.
     """
-    with torch.no_grad(), _observed(network):
+    with torch.no_grad(), _observe(network):
         for batch in images:
             network(batch)
 
@@ -62,13 +62,13 @@ def recalibrate_supernet(network: nn.Module, passes: Iterable[Callable[[], Any]]
 
     Channels and private norms that no pass uses keep their statistics.
     """
-    with torch.no_grad(), _observed(network):
+    with torch.no_grad(), _observe(network):
         for run in passes:
             run()
 
 
 @contextmanager
-def _observed(network: nn.Module) -> Iterator[None]:
+def _observe(network: nn.Module) -> Iterator[None]:
     """Train mode with hooks on every norm; on leaving, the pooled statistics are written and the mode restored."""
     norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d | ElasticNorm)]
     before = [(norm.running_mean.clone(), norm.running_var.clone()) for norm in norms]  # type: ignore[union-attr]

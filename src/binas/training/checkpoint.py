@@ -41,7 +41,7 @@ def save_checkpoint(
     folder: Path, name: str, tensors: Mapping[str, Tensor], values: Mapping[str, Any]
 ) -> None:
     """Write a checkpoint under ``name``, replacing the one there at the very end."""
-    data = _packed(tensors)
+    data = _pack(tensors)
     digest = hashlib.sha256(data).hexdigest()
     file = f"{name}-{digest[:12]}.safetensors"
     write_bytes(folder / file, data)
@@ -52,7 +52,7 @@ def save_checkpoint(
             old.unlink(missing_ok=True)
 
 
-def _packed(tensors: Mapping[str, Tensor]) -> bytes:
+def _pack(tensors: Mapping[str, Tensor]) -> bytes:
     data: bytes = save({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()})
     return data
 
@@ -71,7 +71,7 @@ def remove_checkpoint(folder: Path, name: str) -> None:
 
 def weights_digest(network: torch.nn.Module) -> str:
     """Short SHA-256 of a network's weights and statistics: what later steps depend on."""
-    return hashlib.sha256(_packed(network.state_dict())).hexdigest()[:16]
+    return hashlib.sha256(_pack(network.state_dict())).hexdigest()[:16]
 
 
 def load_checkpoint(folder: Path, name: str) -> Checkpoint:

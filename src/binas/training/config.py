@@ -83,17 +83,15 @@ def fill_from_recipe(given: Mapping[str, Any]) -> dict[str, Any]:
     """A configuration whose parts ``train`` and ``finetune`` are filled with their recipe's values, not yet checked."""
     train = given.get("train", {})
     recipe = RECIPES.get(str(train.get("recipe", "small")) if isinstance(train, Mapping) else "", {})
-    return _merged(recipe, given)
+    return _merge(recipe, given)
 
 
-def _merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """``base`` with values of ``given``, mapping by mapping."""
     result = dict(base)
     for key, value in given.items():
         old = result.get(key)
-        result[key] = (
-            _merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
-        )
+        result[key] = _merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return result
 
 

@@ -11,8 +11,7 @@ from binas.data.augment import normalise
 from binas.data.dataset import ImageData
 from binas.data.images import Images
 from binas.space.architecture import Architecture
-from binas.supernet.extract import extract
-from binas.supernet.network import Supernet
+from binas.supernet.network import Supernet, extract
 from binas.supernet.paths import sample_paths
 from binas.training.calibration import recalibrate, recalibrate_supernet
 from binas.training.judgement import Accuracy
@@ -21,7 +20,9 @@ from binas.training.randomness import generator
 EVAL_PIXELS = 1024 * 64 * 64  # of a batch: 1024 small images, 83 of 224 x 224
 
 
-def normalised(data: ImageData, images: Images, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
+def normalised_batches(
+    data: ImageData, images: Images, device: torch.device
+) -> Iterator[tuple[Tensor, Tensor]]:
     """Batches (normalised images, labels) in order, of a size that suits the images'."""
     height, width = images.size
     for batch in images.batches(min(1024, max(1, EVAL_PIXELS // (height * width)))):
@@ -34,7 +35,7 @@ def accuracy(
     """Accuracy of a function from normalised images to logits on one set of images."""
     right = total = 0
     with torch.inference_mode():
-        for batch, labels in normalised(data, images, device):
+        for batch, labels in normalised_batches(data, images, device):
             right += int((predict(batch).argmax(1) == labels).sum())
             total += len(labels)
     return Accuracy(100 * right / total, total)

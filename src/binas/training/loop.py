@@ -7,9 +7,10 @@ torch's generator and the position (epoch, batch); the schedule is a function of
 
 from __future__ import annotations
 
+import copy
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,6 @@ from binas.base.errors import CheckpointError, TrainingError
 from binas.base.identity import changes
 from binas.data.augment import Augmentation
 from binas.data.dataset import ImageData
-from binas.training.averaging import Average
 from binas.training.checkpoint import (
     Checkpoint,
     has_checkpoint,
@@ -344,3 +344,38 @@ def _by_prefix(tensors: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
         prefix, _, rest = name.partition(".")
         parts.setdefault(prefix, {})[rest] = value
     return parts
+
+
+class Average:
+    """EMA, evaluated instead of the last weights (paper appendix).
+
+    average <- d * average + (1 - d) * weights after each step, with d = min(decay, (1 + t) / (10 + t)).
+
+    The growing d keeps the first, random weights from staying in the average of short trainings. BatchNorm
+    statistics are averaged the same way; whole numbers are copied.
+    """
+
+    def __init__(self, module: nn.Module, decay: float) -> None:
+        self.decay, self.steps = decay, 0
+        self.module = copy.deepcopy(module).eval().requires_grad_(False)
+
+    @torch.no_grad()
+    def update(self, module: nn.Module) -> None:
+        """Take in the weights of ``module`` after a step."""
+        decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
+        self.steps += 1
+        mine = self.module.state_dict()
+        for name, value in module.state_dict().items():
+            if value.is_floating_point():
+                mine[name].lerp_(value.to(mine[name].dtype), 1 - decay)
+            else:
+                mine[name].copy_(value)
+
+    def state(self) -> dict[str, Tensor]:
+        """Tensors for a checkpoint."""
+        return dict(self.module.state_dict())
+
+    def load(self, tensors: Mapping[str, Tensor], steps: int) -> None:
+        """Continue from a checkpoint."""
+        self.module.load_state_dict(dict(tensors))
+        self.steps = steps

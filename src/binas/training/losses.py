@@ -1,10 +1,19 @@
-"""What is minimised: cross entropy with label smoothing, and distillation from the heaviest network."""
+"""What is minimised: cross entropy with label smoothing, and distillation from the heaviest network, the teacher."""
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+
+from binas.data.dataset import ImageData
+from binas.training.config import Distillation
+from binas.training.evaluation import device_of, normalised_batches
+from binas.training.loop import Step
+
+CACHE_VALUES = 20_000_000  # logits kept in memory by "auto": 80 MB
 
 
 def targets(
@@ -14,22 +23,22 @@ def targets(
 
     weight * onehot(labels) + (1 - weight) * onehot(labels[other]), times (1 - smoothing), plus smoothing / classes.
     """
-    wanted = F.one_hot(labels, classes).float()
+    chance = F.one_hot(labels, classes).float()
     if other is not None:
-        wanted = weight * wanted + (1 - weight) * wanted[other]
-    return wanted * (1 - smoothing) + smoothing / classes
+        chance = weight * chance + (1 - weight) * chance[other]
+    return chance * (1 - smoothing) + smoothing / classes
 
 
-def soft_cross_entropy(logits: Tensor, wanted: Tensor) -> Tensor:
-    """-mean_i sum_c wanted[i, c] * log softmax(logits[i])[c]."""
-    return -(wanted * logits.float().log_softmax(1)).sum(1).mean()
+def soft_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
+    """-mean_i sum_c target[i, c] * log softmax(logits[i])[c]."""
+    return -(target * logits.float().log_softmax(1)).sum(1).mean()
 
 
 def distillation_loss(logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
     """T^2 * mean_i KL(softmax(teacher[i] / T) || softmax(logits[i] / T)) (paper appendix, after Hinton)."""
     student = (logits.float() / temperature).log_softmax(1)
-    wanted = (teacher.float() / temperature).log_softmax(1)
-    return temperature**2 * F.kl_div(student, wanted, reduction="batchmean", log_target=True)
+    target = (teacher.float() / temperature).log_softmax(1)
+    return temperature**2 * F.kl_div(student, target, reduction="batchmean", log_target=True)
 
 
 def mixed_logits(teacher: Tensor, other: Tensor | None, weight: float) -> Tensor:
@@ -38,3 +47,39 @@ def mixed_logits(teacher: Tensor, other: Tensor | None, weight: float) -> Tensor
         return teacher
     chance = weight * teacher.softmax(1) + (1 - weight) * teacher[other].softmax(1)
     return torch.log(chance.clamp_min(1e-12))
+
+
+class Teacher:
+    """Logits of a finished network for the images of a step.
+
+    Cached logits are those of the plain images, whatever augmentation did to what the student sees; mixup mixes
+    them. Without the cache the network runs on the augmented images in every step.
+    """
+
+    def __init__(self, network: nn.Module, data: ImageData, settings: Distillation) -> None:
+        self.settings, self.data = settings, data
+        self.network = network.eval().requires_grad_(False)
+
+    @cached_property
+    def cached(self) -> Tensor | None:
+        """Logits of all training images, computed when first asked for; None where they are not kept."""
+        settings, data = self.settings, self.data
+        small = len(data.train) * len(data.classes) <= CACHE_VALUES
+        keep = settings.cache == "yes" or (settings.cache == "auto" and small)
+        return self._all_logits(data) if keep and data.train.indexed and settings.share else None
+
+    def __call__(self, step: Step) -> Tensor:
+        """Logits (n, classes)."""
+        if self.cached is not None:
+            return mixed_logits(self.cached[step.indices].to(step.images.device), step.other, step.weight)
+        with torch.no_grad():
+            logits: Tensor = self.network(step.images)
+            return logits
+
+    @torch.no_grad()
+    def _all_logits(self, data: ImageData) -> Tensor:
+        parts = [
+            self.network(images).cpu()
+            for images, _ in normalised_batches(data, data.train, device_of(self.network))
+        ]
+        return torch.cat(parts)

@@ -6,8 +6,10 @@ and keeps the weights. A phase that is finished is read back instead.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -15,12 +17,13 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
+from binas.base.errors import DataError, TrainingError
 from binas.base.identity import flattened
+from binas.data.augment import Augmentation
 from binas.data.dataset import ImageData
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
-from binas.supernet.extract import extract
-from binas.supernet.network import Supernet
+from binas.supernet.network import Supernet, extract
 from binas.supernet.paths import sample_paths
 from binas.supernet.static import StaticNetwork
 from binas.training.calibration import recalibrate
@@ -41,10 +44,9 @@ from binas.training.evaluation import (
     multipath_accuracy,
 )
 from binas.training.loop import PROGRESS, WEIGHTS, Job, LossOf, Metrics, Step, check_identity, fit
-from binas.training.losses import distillation_loss, soft_cross_entropy, targets
+from binas.training.losses import Teacher, distillation_loss, soft_cross_entropy, targets
 from binas.training.randomness import derived_seed, generator
 from binas.training.reporting import Reporter
-from binas.training.teacher import Teacher
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -58,6 +60,36 @@ class Bench:
     folder: Path
     accelerator: Accelerator
     reporter: Reporter = field(default_factory=Reporter)
+
+
+def check_training(config: TrainSettings, finetune: FinetuneSettings, data: ImageData) -> None:
+    """Before hours of training: refuse phases that cannot run on these images, in as many processes as were launched."""
+    if config.mixed_precision == "fp16" and (config.device == "cpu" or not torch.cuda.is_available()):
+        raise TrainingError(
+            "train.mixed_precision is fp16, which needs a GPU, and there is none to be used. Set it to bf16 or no."
+        )
+    world = os.environ.get("WORLD_SIZE", "1")
+    processes = int(world) if world.isdigit() else 1
+    phases = {"train.heaviest": config.heaviest, "train.supernet": config.supernet, "finetune": finetune}
+    for name, phase in phases.items():
+        _check_phase(name, phase, data, processes)
+
+
+def _check_phase(name: str, phase: Phase, data: ImageData, processes: int) -> None:
+    if phase.batch_size > len(data.train):
+        raise TrainingError(
+            f"{name}: a batch of {phase.batch_size} images needs more than the {len(data.train)} training images there "
+            f"are. Set {name}.batch_size to at most that."
+        )
+    if phase.batch_size < 2 * processes:
+        raise TrainingError(
+            f"{name}: a batch of {phase.batch_size} gives less than two images to each of {processes} processes, and "
+            f"BatchNorm needs two. Set {name}.batch_size to at least {2 * processes}."
+        )
+    try:
+        Augmentation.of(data, phase.augment)
+    except DataError as error:
+        raise TrainingError(f"{name}: {error} Change {name}.augment.") from error
 
 
 def fresh_supernet(space: SearchSpace, seed: int) -> Supernet:
@@ -87,11 +119,11 @@ def train_heaviest(space: SearchSpace, bench: Bench) -> Supernet:
         return _label_loss(model(step.images, largest), step, phase, space)
 
     def measure(network: nn.Module) -> Metrics:
-        found = accuracy(lambda x: network(x, largest), bench.data, bench.data.validation, device_of(network))
-        return {"heaviest": found.percent}
+        predict = partial(network, paths=largest)
+        return {"heaviest": accuracy(predict, bench.data, bench.data.validation, device_of(network)).percent}
 
     job = _job(bench, "heaviest", supernet, loss_of, measure, phase, {"space": space.fingerprint})
-    return _finished(job, supernet)
+    return _train_or_read(job, supernet)
 
 
 def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
@@ -121,7 +153,7 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
         phase,
         {"space": space.fingerprint, "heaviest": weights_digest(heaviest)},
     )
-    return _finished(
+    return _train_or_read(
         job,
         supernet,
         lambda done: calibrate_multipath(done, bench.data, phase.recalibration, bench.config.seed),
@@ -168,7 +200,7 @@ def fine_tune(
         },
         select="accuracy",
     )
-    return _finished(job, network)
+    return _train_or_read(job, network)
 
 
 def teacher_of(heaviest: Supernet, data: ImageData, settings: Distillation) -> Teacher:
@@ -190,18 +222,18 @@ def _starting_network(
 def supernet_metrics(network: nn.Module, data: ImageData) -> Metrics:
     """Validation accuracy in percent of the heaviest, the lightest and uniformly drawn sub-networks."""
     assert isinstance(network, Supernet)
-    found = {}
+    accuracies = {}
     for name, largest in (("heaviest", True), ("lightest", False)):
-        chosen = network.space.extreme(largest)
-        found[name] = accuracy(lambda x, a=chosen: network(x, a), data, data.validation, device_of(network))  # type: ignore[misc]
-    found["random"] = multipath_accuracy(network, data, data.validation)
-    return {name: value.percent for name, value in found.items()}
+        predict = partial(network, paths=network.space.extreme(largest))
+        accuracies[name] = accuracy(predict, data, data.validation, device_of(network))
+    accuracies["random"] = multipath_accuracy(network, data, data.validation)
+    return {name: value.percent for name, value in accuracies.items()}
 
 
 def _label_loss(logits: Tensor, step: Step, phase: Phase, space: SearchSpace) -> Tensor:
     assert space.classes is not None
-    wanted = targets(step.labels, space.classes, phase.label_smoothing, step.other, step.weight)
-    return soft_cross_entropy(logits, wanted)
+    target = targets(step.labels, space.classes, phase.label_smoothing, step.other, step.weight)
+    return soft_cross_entropy(logits, target)
 
 
 def _taught_loss(logits: Tensor, step: Step, phase: Phase, space: SearchSpace, teacher: Teacher) -> Tensor:
@@ -247,7 +279,7 @@ def _job(
     )
 
 
-def _finished(job: Job, kept: Network, finish: Callable[[Network], None] | None = None) -> Network:
+def _train_or_read(job: Job, result: Network, finish: Callable[[Network], None] | None = None) -> Network:
     """Weights of a finished phase, read back or trained now; ``finish`` is the last thing done to them."""
     if not has_checkpoint(job.folder, WEIGHTS):
         network = cast(Network, fit(job))
@@ -257,7 +289,7 @@ def _finished(job: Job, kept: Network, finish: Callable[[Network], None] | None 
             save_checkpoint(job.folder, WEIGHTS, network.state_dict(), {"identity": job.identity})
             remove_checkpoint(job.folder, PROGRESS)
         job.accelerator.wait_for_everyone()
-    found = load_checkpoint(job.folder, WEIGHTS)  # so that all processes go on with the same
-    check_identity(found, job.identity, job.folder)
-    load_weights(kept, found.tensors, str(job.folder))
-    return kept.to(job.accelerator.device).eval()
+    checkpoint = load_checkpoint(job.folder, WEIGHTS)  # so that all processes continue with the same
+    check_identity(checkpoint, job.identity, job.folder)
+    load_weights(result, checkpoint.tensors, str(job.folder))
+    return result.to(job.accelerator.device).eval()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from binas.data.dataset import ImageData
 from binas.space.architecture import Architecture
-from binas.supernet.extract import extract
-from binas.supernet.network import Supernet
+from binas.supernet.network import Supernet, extract
 from binas.supernet.static import StaticNetwork
 from binas.training.calibration import recalibrate
 from binas.training.checkpoint import load_checkpoint

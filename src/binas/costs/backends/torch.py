@@ -50,7 +50,7 @@ class TorchBackend(Backend):
         place = {"device": self.settings.device, "dtype": getattr(torch, self.settings.dtype)}
         formats = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
         layout = formats[self.settings.memory_format]
-        model = folded(module).to(**place)
+        model = fold_norms(module).to(**place)
         model.to(memory_format=layout)  # type: ignore[call-overload]
         inputs = [x.to(**place) for x in random_inputs(shapes, self.settings.batch)]
         inputs = [x.contiguous(memory_format=layout) if x.dim() == 4 else x for x in inputs]
@@ -71,7 +71,7 @@ def random_inputs(shapes: Sequence[Shape], batch: int) -> list[Tensor]:
     return [torch.randn(batch, *shape, generator=generator) for shape in shapes]
 
 
-def folded(module: nn.Module) -> nn.Module:
+def fold_norms(module: nn.Module) -> nn.Module:
     """A copy in eval mode in which every BatchNorm that follows a convolution in a Sequential is folded into it.
 
     conv(x) * g / sqrt(v + eps) + ... is again a convolution, so every deployment does this.

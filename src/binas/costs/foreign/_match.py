@@ -108,15 +108,15 @@ def to_cost(
     table: ForeignTable, space: SearchSpace, name: str, unit: str, provenance: Provenance, where: str
 ) -> Cost:
     """A foreign table as a cost of ``space``; everything it lacks is named in one error."""
-    found = [[[table.block(block) for block in row] for row in stage] for stage in searched_blocks(space)]
+    blocks = [[[table.block(block) for block in row] for row in stage] for stage in searched_blocks(space)]
     fixed = table.fixed(space)
-    everything = [item for stage in found for row in stage for item in row] + fixed
+    everything = [item for stage in blocks for row in stage for item in row] + fixed
     missing = list(dict.fromkeys(item.name for item in everything if item.value is None))
     if missing:
         count = len(dict.fromkeys(item.name for item in everything))
         headline = f"{where} lacks {len(missing)} of the {count} entries that the space {space.name!r} needs"
         raise TableError(several(headline, missing, table.hint(), most=6))
-    values = Column.build(space, lambda s, i: 0.0, lambda s, b, c: found[s][b][c].value or 0.0)
+    values = Column.build(space, lambda s, i: 0.0, lambda s, b, c: blocks[s][b][c].value or 0.0)
     total = sum(item.value or 0.0 for item in fixed)
     return Cost(name, parse_unit(unit), total, values, provenance=provenance)
 

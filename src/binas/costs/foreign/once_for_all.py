@@ -78,11 +78,11 @@ class OnceForAll:
         self, name: str, texts: tuple[str, ...], shape: tuple[int, int]
     ) -> tuple[list[Found], tuple[int, int]]:
         """Layers one after another from (channels, size), and the shape that leaves them."""
-        found = []
+        layers = []
         for code in (code for text in texts for code in parse_repeated(text)):
-            found.append(self._layer(name, code, *shape))
+            layers.append(self._layer(name, code, *shape))
             shape = code.channels, -(-shape[1] // code.stride)
-        return found, shape
+        return layers, shape
 
     def _layer(self, name: str, code: BlockCode, channels: int, size: int) -> Found:
         if code.kind in KINDS:

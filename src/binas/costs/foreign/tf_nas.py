@@ -58,8 +58,8 @@ def read_tf_nas(
         listed = ", ".join(map(str, data))[:200]
         raise TableError(f"{path} holds the devices {listed}; say which one with --table {next(iter(data))}.")
     table = data[device]
-    found = _by_block(table, f"{path}: {device}")
-    return to_cost(found, space, name, "ms", _completed(known, table), str(path))
+    blocks = _by_block(table, f"{path}: {device}")
+    return to_cost(blocks, space, name, "ms", _completed(known, table), str(path))
 
 
 def _completed(known: Provenance, table: Mapping[str, Any]) -> Provenance:
@@ -128,7 +128,7 @@ class TfNas:
 
 def _by_key(data: Mapping[str, Any], where: str) -> TfNas:
     """Of several squeeze widths for one block the smallest that has its expanded width, as TF-NAS builds them."""
-    found: dict[Shape, dict[int, float]] = defaultdict(dict)
+    by_shape: dict[Shape, dict[int, float]] = defaultdict(dict)
     for key, widths in data.items():
         if key == "base":
             continue
@@ -144,8 +144,8 @@ def _by_key(data: Mapping[str, Any], where: str) -> TfNas:
                     f"{where}: {key} has the width {width[:20]!r}, which is no number of channels."
                 )
             shape = Shape(size, inputs, outputs, kernel, stride, match[7], squeeze > 0, int(width))
-            found[shape][squeeze] = number(value, f"{where}: {key}, width {width}")
-    values = {shape: by_squeeze[min(by_squeeze)] for shape, by_squeeze in found.items()}
+            by_shape[shape][squeeze] = number(value, f"{where}: {key}, width {width}")
+    values = {shape: by_squeeze[min(by_squeeze)] for shape, by_squeeze in by_shape.items()}
     return TfNas(values, number(data["base"], f"{where}: base"))
 
 

@@ -16,7 +16,7 @@ Shape = tuple[int, ...]
 
 def build(network: PublishedNetwork) -> StaticNetwork:
     """The network with fresh weights, in eval mode."""
-    made = StaticNetwork.from_string(
+    static = StaticNetwork.from_string(
         network.blocks,
         stem=network.stem,
         channels=CHANNELS,
@@ -24,7 +24,7 @@ def build(network: PublishedNetwork) -> StaticNetwork:
         features=network.features,
         squeeze=SqueezeRule(**network.squeeze),
     )
-    return made.eval()
+    return static.eval()
 
 
 @dataclass(slots=True)

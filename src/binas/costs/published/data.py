@@ -54,5 +54,5 @@ class _PublishedFile(_Value):
 def published_networks() -> dict[str, PublishedNetwork]:
     """All published networks by name."""
     text = files("binas.costs.published").joinpath("networks.yaml").read_text(encoding="utf-8")
-    found = _PublishedFile.model_validate(parse_yaml(text, "networks.yaml").data)
-    return {network.name: network for network in found.networks}
+    file = _PublishedFile.model_validate(parse_yaml(text, "networks.yaml").data)
+    return {network.name: network for network in file.networks}

@@ -1,16 +1,70 @@
-"""Dividing labelled images into parts that share none, class by class, repeatable by a seed."""
+"""Labelled images divided into the three parts of a dataset, which share none: class by class, repeatable by a seed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from binas.base.errors import DataError, several
+from binas.data.dataset import ImageData
+from binas.data.file_images import prepare
+from binas.data.images import IndexedImages
 
 Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Division:
+    """Shares of every class that go to validation and to test where no such part is given, and the seed.
+
+    ``limit``: at most about that many images to train and validate with, and as many to test with.
+    """
+
+    validation_share: float = 0.2
+    test_share: float = 0.2
+    seed: int = 0
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Labelled images as they are on disk: a part that is missing is taken from ``train``."""
+
+    train: IndexedImages
+    validation: IndexedImages | None = None
+    test: IndexedImages | None = None
+
+
+def divide(
+    name: str, parts: Parts, how: Division, cache: bool | None = None, check: bool = True
+) -> ImageData:
+    """The dataset of the parts given, with the missing ones split off class by class; every image is checked.
+
+    ``cache`` and ``check`` are for images in files; see :func:`binas.data.file_images.prepared`.
+    """
+    train, validation, test = parts.train, parts.validation, parts.test
+    check_classes(train.labels, train.classes, 1 + (validation is None) + (test is None), name)
+    labels = train.labels.numpy()
+    rest = np.arange(len(labels))
+    if test is None:
+        rest, apart = stratified_split(labels, how.test_share, how.seed)
+        test = train.take(apart)
+    if how.limit is not None:
+        rest = rest[stratified_sample(labels[rest], how.limit, how.seed)]
+        test = _limit(test, how.limit, how.seed)
+        validation = None if validation is None else _limit(validation, how.limit, how.seed)
+    if validation is None:
+        kept, apart = stratified_split(labels[rest], how.validation_share, how.seed)
+        validation, rest = train.take(rest[apart]), rest[kept]
+    return ImageData.of(name, *prepare((train.take(rest), validation, test), cache, check))
+
+
+def _limit(images: IndexedImages, limit: int, seed: int) -> IndexedImages:
+    return images.take(stratified_sample(images.labels, limit, seed))
 
 
 def stratified_split(labels: ArrayLike, share: float, seed: int) -> tuple[Rows, Rows]:
@@ -33,7 +87,7 @@ def stratified_split(labels: ArrayLike, share: float, seed: int) -> tuple[Rows, 
                 "Add images, drop the class, or name a validation (and test) part of your own."
             )
         count = min(max(round(share * len(of_class)), 1), len(of_class) - 1)
-        second.append(_drawn(of_class, count, seed, number))
+        second.append(_draw(of_class, count, seed, number))
     chosen = np.sort(np.concatenate(second))
     return np.setdiff1d(np.arange(len(rows)), chosen, assume_unique=True), chosen
 
@@ -44,7 +98,7 @@ def stratified_sample(labels: ArrayLike, count: int, seed: int) -> Rows:
     if count >= len(rows):
         return np.arange(len(rows))
     parts = [
-        _drawn(of_class, max(round(count * len(of_class) / len(rows)), 1), seed, number)
+        _draw(of_class, max(round(count * len(of_class) / len(rows)), 1), seed, number)
         for number, of_class in _by_class(rows)
     ]
     return np.sort(np.concatenate(parts))
@@ -63,6 +117,6 @@ def _by_class(labels: NDArray[Any]) -> list[tuple[int, Rows]]:
     return [(int(number), np.flatnonzero(labels == number)) for number in np.unique(labels)]
 
 
-def _drawn(rows: Rows, count: int, seed: int, number: int) -> Rows:
+def _draw(rows: Rows, count: int, seed: int, number: int) -> Rows:
     """``count`` of ``rows``; each class has its own stream, so that one class never moves another."""
     return np.random.default_rng([seed, number]).permutation(rows)[:count]

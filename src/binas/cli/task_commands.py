@@ -164,7 +164,7 @@ def train(
         help_training(Run(run, chosen, load_space(chosen.space), look_again=True))
         return
     progress = show_progress(quiet, as_json)
-    started = create_run(run, chosen, redo, progress)
+    started = create_run(run, chosen, redo, progress, [TRAIN])
     meet(started)
     advance(started, TRAIN.steps, progress)
     views.show_training(started, as_json)

@@ -48,10 +48,17 @@ def configure(out: Path, config: str | Path | None = None, changes: Iterable[Cha
     return load_config(path, changes)
 
 
-def create_run(folder: Path, config: RunConfig, redo: bool = False, progress: Progress | None = None) -> Run:
+def create_run(
+    folder: Path,
+    config: RunConfig,
+    redo: bool = False,
+    progress: Progress | None = None,
+    tasks: Iterable[Task] | None = None,
+) -> Run:
     """Start a run in ``folder``, or give the one there this configuration.
 
     A change that makes finished training stale is refused, unless ``redo`` allows it; then its weights are set aside.
+    What would fail later in any of ``tasks`` (all of them unless given) is refused now.
     """
     new = Run(folder, config, load_space(config.space), redo)
     old = open_run(folder) if exists(folder / FILE) else None
@@ -62,6 +69,8 @@ def create_run(folder: Path, config: RunConfig, redo: bool = False, progress: Pr
         from binas.training.phases import check_training
 
         check_training(new.settings(TrainSettings), new.settings(FinetuneSettings), new.data)
+    for task in all_tasks().values() if tasks is None else tasks:
+        _check_task(new, task)
     steps = all_steps()
     if not redo:
         refuse_expensive(new, steps)
@@ -94,8 +103,6 @@ def _check_free(folder: Path) -> None:
 
 def finish(started: Run, progress: Progress | None = None) -> list[str]:
     """Do all that is not done; the names of the steps that were done now."""
-    for task in all_tasks().values():
-        _check_task(started, task)  # now, not after hours of training
     return advance(started, all_steps(), progress)
 
 
@@ -113,9 +120,8 @@ def do_task(
     opened = open_run(folder)
     config = load_config(folder / FILE, changes)
     if config != opened.config:
-        opened = create_run(
-            folder, config.model_copy(update={"space": str(folder / SPACE.file)}), again, progress
-        )
+        own = config.model_copy(update={"space": str(folder / SPACE.file)})
+        opened = create_run(folder, own, again, progress, [task])
     _check_task(opened, task)
     if again:
         with lock.locked(folder):

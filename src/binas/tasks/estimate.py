@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from binas.base.errors import ConfigError
+from binas.base.errors import ConfigError, DataError
 from binas.base.identity import identity_of
 from binas.base.progress import Progress
 from binas.base.settings import Settings
@@ -145,12 +145,13 @@ def _ask(run: Run, out: Path, progress: Progress) -> Contributions:
 
 def _check(run: Run) -> None:
     """Refuse too few validation images, and images that cannot be asked for one by one, before anything is trained."""
-    images = run.data.validation
-    if not images.indexed:
-        raise ConfigError(
-            f"{run.data.name} is streamed, and contributions are measured on images that can be asked for one by one. "
-            "Set data.streaming to false, or give data.path a folder or file."
+    if run.config.data.streaming:
+        raise DataError(
+            f"data.streaming is on for {run.config.data.title}, and a stream has no image to come back to, but "
+            "contributions are measured on the same images again and again. Give --set data.streaming=false, so that the "
+            "images are stored first. Nothing was trained or changed; only `binas train` alone can stream."
         )
+    images = run.data.validation
     if len(images) // 2 < FEWEST:
         raise ConfigError(
             f"{run.data.name} has {len(images)} validation images; a run needs at least {2 * FEWEST}, one half to measure "

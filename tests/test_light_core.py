@@ -132,3 +132,10 @@ def test_names_of_the_python_interface_say_what_they_lack(blocked):
     first, second = done.stdout.splitlines()
     assert first == "binas.load_model needs torch, which is not installed: pip install 'binas[train]'"
     assert second.startswith("binas.training.fine_tune needs ")
+
+
+def test_the_package_can_be_run():
+    done = subprocess.run(
+        [sys.executable, "-m", "binas", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("binas ")

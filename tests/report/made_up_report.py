@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 
 from binas.costs import analytic_costs
+from binas.estimators import BilinearEstimator
 from binas.report.data import Chosen, Reference, ReportData, StepTime
 from binas.report.frontier_numbers import standard_errors
 from binas.search import Limit, SearchProblem, evaluate, solve
@@ -126,7 +127,7 @@ def samples(problem: SearchProblem) -> Samples:
 def chosen(problem: SearchProblem, limit: float, i: int) -> Chosen:
     found = solve(problem.with_limits([Limit("latency", limit)])).evaluation
     assert found is not None
-    errors = standard_errors(contributions(), [found.architecture])
+    errors = standard_errors(BilinearEstimator(contributions()), [found.architecture])
     assert errors is not None
     cost = found.costs["latency"]
     return Chosen(

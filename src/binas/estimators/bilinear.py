@@ -125,7 +125,7 @@ class BilinearEstimator:
         """sqrt(gradient' covariance gradient) of every row."""
         covariance = self.contributions.covariance
         if covariance is not None:
-            squares = np.einsum("ij,jk,ik->i", gradient, covariance, gradient)
+            squares = ((gradient @ covariance) * gradient).sum(axis=1)
             return np.asarray(np.sqrt(np.maximum(0.0, squares)))  # two rows that agree give -0 after rounding
         known, base = self.contributions.stderr, self.contributions.base_stderr
         if known is None:

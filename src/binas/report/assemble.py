@@ -9,7 +9,6 @@ from typing import Any
 from binas.base.errors import ProblemError
 from binas.base.files import exists, read_text
 from binas.report.data import Chosen, ReportData
-from binas.report.frontier_numbers import standard_errors
 from binas.search.infeasible import explain_infeasible
 from binas.search.problem import SearchProblem
 from binas.search.solve import solve
@@ -57,12 +56,11 @@ def choose(contributions: Contributions, costs: CostTable, cost: str, limit: str
     found = solve(problem).evaluation
     if found is None:
         raise ProblemError(explain_infeasible(problem).sentence())
-    errors = standard_errors(contributions, [found.architecture])
     return Chosen(
         problem.describe_limits(),
         found.architecture,
         found.accuracy,
-        None if errors is None else float(errors[0]),
+        found.accuracy_stderr,
         found.costs[cost],
         parameters=found.costs.get("params"),
     )

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
+from binas.estimators._base import Estimator
 from binas.search.alternatives import best_architectures
 from binas.search.frontier import frontier
-from binas.search.objective import BatchValues
 from binas.search.problem import Limit, SearchProblem
 from binas.space.architecture import EMPTY_STAGE, Architecture
-from binas.tables.contributions import Contributions
 
 Array = NDArray[np.float64]
 
@@ -34,41 +33,22 @@ def significant(value: float, digits: int) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def standard_errors(contributions: Contributions, architectures: Sequence[Architecture]) -> Array | None:
-    """Standard errors of predicted accuracies in points, sqrt(z' Cov z) with z = (1, alpha * active, beta).
-
-    Without a covariance the errors are taken as independent; None where they are not known.
-    """
-    space, covariance, stderr = contributions.space, contributions.covariance, contributions.stderr
-    if covariance is None and stderr is None:
-        return None
-    parts = [np.zeros(0)]
-    for start in range(0, len(architectures), CHUNK):
-        chosen = BatchValues(space).one_hot(*space.to_indices(architectures[start : start + CHUNK]))
-        z = np.hstack([np.ones((len(chosen), 1)), chosen])
-        parts.append(
-            _independent(contributions, z) if covariance is None else ((z @ covariance) * z).sum(axis=1)
-        )
-    variances = np.concatenate(parts)
-    return None if np.isnan(variances).any() else np.sqrt(np.maximum(0.0, variances))
+def standard_errors(estimator: Estimator, architectures: Sequence[Architecture]) -> Array | None:
+    """Standard errors of predicted accuracies in points; None where they are not known."""
+    parts = [
+        estimator.standard_error(architectures[start : start + CHUNK])
+        for start in range(0, len(architectures), CHUNK)
+    ]
+    errors = np.concatenate([np.zeros(0), *parts])
+    return None if np.isnan(errors).any() else errors
 
 
-def _independent(contributions: Contributions, z: Array) -> Array:
-    """sum z^2 stderr^2; a base of unknown error counts as exact, as in the search."""
-    assert contributions.stderr is not None
-    base = 0.0 if math.isnan(contributions.base_stderr) else contributions.base_stderr
-    squares = np.concatenate([[base], contributions.stderr.flat()]) ** 2
-    unknown = np.isnan(squares)
-    variances = z @ np.where(unknown, 0.0, squares)
-    return np.where((z[:, unknown] != 0).any(axis=1), math.nan, variances)
-
-
-def frontier_numbers(problem: SearchProblem, cost: str, contributions: Contributions) -> dict[str, Any]:
+def frontier_numbers(problem: SearchProblem, cost: str, estimator: Estimator) -> dict[str, Any]:
     """The exact frontier: points, slider, runner-ups. At most ``MOST_POINTS`` networks; ``loss`` says what that costs."""
     found = frontier(problem, cost)
     kept = _kept(len(found))
     architectures = [found.architecture(i) for i in kept]
-    errors = standard_errors(contributions, architectures)
+    errors = standard_errors(estimator, architectures)
     return {
         "exact": found.exact,
         "error": found.error,

@@ -29,8 +29,8 @@ SAME_COST = 1.02  # references up to so many times the cost of a chosen network 
 
 def report_numbers(data: ReportData) -> dict[str, Any]:
     """Every number a report shows, plain and finite: null where something is not known."""
-    problem = SearchProblem.build(data.contributions, data.costs)
-    traced = frontier_numbers(problem, data.cost, data.contributions)
+    problem = SearchProblem.build(data.predictor, data.costs)
+    traced = frontier_numbers(problem, data.cost, data.predictor)
     asked = [_asked(data, item) for item in data.chosen]
     numbers = {
         "format": FORMAT,
@@ -45,6 +45,7 @@ def report_numbers(data: ReportData) -> dict[str, Any]:
         "sources": _sources(data),
         "costs": {name: _cost(cost) for name, cost in data.costs.costs.items()},
         "contributions": {"base": data.contributions.base, **_column(data.contributions.values)},
+        "estimator": None if data.choice is None else {"name": data.choice.chosen, "why": data.choice.why},
         "frontier": traced,
         "runner_ups": runner_ups(problem, data.cost, traced["slider"], asked),
         "chosen": [_chosen(data, item) for item in data.chosen],
@@ -158,7 +159,7 @@ def _ranking(data: ReportData) -> dict[str, Any] | None:
     if samples is None or len(samples) < 2:
         return None
     batch, indices = BatchValues(data.space), data.space.to_indices(samples.architectures)
-    predicted = data.contributions.base + batch.column(data.contributions.values, *indices)
+    predicted = data.predictor.predict(samples.architectures)
     macs = _macs(data)
     baseline = None if macs is None else batch.cost(macs, *indices)
     judged = report({"contributions": predicted}, samples, baseline, resamples=RESAMPLES)

@@ -9,6 +9,7 @@ import pytest
 from made_up_report import SPACE, contributions, costs, full_report
 
 from binas.base.errors import ArchitectureError, TableError
+from binas.estimators import BilinearEstimator
 from binas.report import frontier_numbers as traced
 from binas.report.data import Chosen, Reference, ReportData
 from binas.report.frontier_numbers import significant, slider
@@ -55,6 +56,33 @@ def test_a_thinned_frontier_says_what_it_loses(monkeypatch):
         for point in whole
     ]
     assert found["loss"] == pytest.approx(max(lost), abs=1e-5)
+
+
+def test_standard_errors_come_from_the_covariance():
+    architectures = sample_many(SPACE, 5, 0)
+    table = contributions()
+    found = standard_errors(BilinearEstimator(table), architectures)
+    for architecture, error in zip(architectures, found, strict=True):
+        z = [1.0]
+        for s, stage in enumerate(SPACE.stages):
+            for b, block in enumerate(stage.blocks):
+                names = architecture.stages[s]
+                z += [float(b < len(names) and config.name == names[b]) for config in block]
+        z += [
+            float(len(architecture.stages[s]) == d)
+            for s, stage in enumerate(SPACE.stages)
+            for d in stage.depths
+        ]
+        assert error == pytest.approx(math.sqrt(np.array(z) @ table.covariance @ np.array(z)))
+
+
+def test_standard_errors_without_covariance_are_those_of_the_search():
+    table = Contributions(SPACE, 80.0, Column.full(SPACE, 0.1), 0.2, Column.full(SPACE, 0.05))
+    architectures = sample_many(SPACE, 4, 1)
+    objective = BilinearObjective.from_contributions(table)
+    expected = [objective.standard_error(SPACE, item) for item in architectures]
+    assert standard_errors(BilinearEstimator(table), architectures) == pytest.approx(expected)
+    assert standard_errors(BilinearEstimator(replace(table, stderr=None)), architectures) is None
 
 
 def test_runner_ups_are_the_best_after_the_optimum(numbers):

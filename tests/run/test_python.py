@@ -8,7 +8,6 @@ import pytest
 
 import binas
 from binas.base.errors import BinasError, ConfigError, FileError
-from binas.base.progress import Progress
 from binas.run.config import FILE
 from binas.run.start import ask, do_task
 from binas.search import frontier
@@ -16,8 +15,7 @@ from binas.tables import load_contributions, load_costs, load_samples
 from binas.tasks import all_tasks
 from binas.tasks.check import CheckSettings
 from binas.tasks.search import SearchSettings, open_problem
-from binas.training import TrainSettings
-from tiny_run import STEPS, one_thread, write_config
+from tiny_run import STEPS, one_thread
 
 TASKS = all_tasks()
 
@@ -93,7 +91,7 @@ class TestWholeRun:
     def test_every_check_is_made_before_anything_is_trained(self, config, tmp_path, changes, match):
         with pytest.raises(BinasError, match=match):
             binas.run(config, out=tmp_path / "run", **changes)
-        assert not (tmp_path / "run" / "heaviest").exists()
+        assert not (tmp_path / "run").exists()
 
     def test_training_is_not_thrown_away_unasked(self, copied):
         before = contents(copied)
@@ -233,41 +231,3 @@ class TestAsk:
         with pytest.raises(ConfigError, match=r"sample\.count"):
             ask(finished, TASKS["sample"], tmp_path / "x.json", ["sample.count=1"])
         assert not (tmp_path / "x.json").exists()
-
-
-def streamed_parquet(path):
-    """The bars as a Parquet file that is read along."""
-    datasets = pytest.importorskip("datasets", reason="the package datasets is not installed")
-    from small_data import CLASSES, bars
-    from small_images import encoded
-
-    made = bars(160)
-    images = [{"bytes": encoded(image.transpose(1, 2, 0)), "path": None} for image in made["images"]]
-    names = [f"class {label}" for label in range(CLASSES)]
-    features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=names)})
-    columns = {"image": images, "label": made["labels"].tolist()}
-    datasets.Dataset.from_dict(columns, features=features).to_parquet(path)
-
-
-def test_streamed_data_is_refused_before_training(tmp_path):
-    streamed_parquet(tmp_path / "bars.parquet")
-    data = {"kind": "huggingface", "path": "bars.parquet", "size": 12, "streaming": True}
-    config = write_config(tmp_path / "config", data={**data, "path": str(tmp_path / "bars.parquet")})
-    heard = Heard()
-    with pytest.raises(ConfigError, match=r"is streamed.*Set data\.streaming to false"):
-        binas.run(config, out=tmp_path / "run", progress=heard)
-    assert heard.begun == []
-    assert not (tmp_path / "run" / "heaviest").exists()
-    run = binas.open_run(tmp_path / "run")
-    assert {item.state.word for item in run.status} == {"to do"}
-    assert run.settings(TrainSettings).seed == 0
-
-
-class Heard(Progress):
-    """Keeps which steps were begun."""
-
-    def __init__(self):
-        self.begun = []
-
-    def begin(self, what):
-        self.begun.append(what)

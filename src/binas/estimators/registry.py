@@ -75,18 +75,18 @@ BUILT_IN = (
         reads=True,
     ),
     Candidate(
-        "ridge",
-        4,
-        "one effect per choice, learned from samples on the scale -log(1 - accuracy)",
-        lambda contributions: AdditivePredictor(link="log"),
-        learns=True,
-    ),
-    Candidate(
         "corrected",
-        5,
+        4,
         "contributions on the log scale, and what samples say beyond them about each choice",
         partial(_corrected, False),
         reads=True,
+        learns=True,
+    ),
+    Candidate(
+        "ridge",
+        5,
+        "one effect per choice, learned from samples on the scale -log(1 - accuracy)",
+        lambda contributions: AdditivePredictor(link="log"),
         learns=True,
     ),
     Candidate(

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
+from binas.estimators._base import Estimator
 from binas.search.alternatives import best_architectures
-from binas.search.frontier import Frontier, frontier
+from binas.search.frontier import Frontier
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
 from binas.space.architecture import EMPTY_STAGE, Architecture
-from binas.tables.contributions import Contributions
 
 Array = NDArray[np.float64]
 
@@ -33,13 +33,22 @@ def significant(value: float, digits: int) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def frontier_numbers(problem: SearchProblem, cost: str, contributions: Contributions) -> dict[str, Any]:
-    """The exact frontier with standard errors, as :func:`frontier_points`."""
-    traced = frontier(problem, cost)
-    _, errors = contributions.predict([traced.architecture(i) for i in _kept(len(traced))])
+def standard_errors(estimator: Estimator, architectures: Sequence[Architecture]) -> Array | None:
+    """Standard errors of predicted accuracies in points; None where they are not known."""
+    parts = [
+        estimator.standard_error(architectures[start : start + CHUNK])
+        for start in range(0, len(architectures), CHUNK)
+    ]
+    errors = np.concatenate([np.zeros(0), *parts])
+    return None if np.isnan(errors).any() else errors
+
+
+def frontier_numbers(traced: Frontier, estimator: Estimator) -> dict[str, Any]:
+    """A frontier with standard errors, as :func:`frontier_points`."""
+    errors = standard_errors(estimator, [traced.architecture(i) for i in _kept(len(traced))])
     return {
         **frontier_points(traced),
-        "stderr": None if np.isnan(errors).any() else [significant(error, 3) for error in errors],
+        "stderr": None if errors is None else [significant(error, 3) for error in errors],
     }
 
 

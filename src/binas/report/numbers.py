@@ -12,6 +12,7 @@ from binas.estimators.judging import report
 from binas.insights.summary import find_insights
 from binas.report.data import Chosen, Reference, ReportData
 from binas.report.frontier_numbers import frontier_numbers, runner_ups, significant
+from binas.search.frontier import frontier
 from binas.search.limits import parse_limits
 from binas.search.problem import SearchProblem
 from binas.space.space import OptionValue, SearchSpace
@@ -30,8 +31,9 @@ GLYPHS = ("kernel",)  # as a grid of dots
 
 def report_numbers(data: ReportData) -> dict[str, Any]:
     """Every number a report shows, plain and finite: null where something is not known."""
-    problem = SearchProblem.build(data.contributions, data.costs)
-    traced = frontier_numbers(problem, data.cost, data.contributions)
+    problem = SearchProblem.build(data.predictor, data.costs)
+    curve = frontier(problem, data.cost) if data.frontier is None else data.frontier
+    traced = frontier_numbers(curve, data.predictor)
     asked = [_asked(data, item) for item in data.chosen]
     numbers = {
         "format": FORMAT,
@@ -46,6 +48,7 @@ def report_numbers(data: ReportData) -> dict[str, Any]:
         "sources": _sources(data),
         "costs": {name: _cost(cost) for name, cost in data.costs.costs.items()},
         "contributions": {"base": data.contributions.base, **_column(data.contributions.values)},
+        "estimator": None if data.choice is None else {"name": data.choice.chosen, "why": data.choice.why},
         "frontier": traced,
         "runner_ups": runner_ups(problem, data.cost, traced["slider"], asked),
         "chosen": [_chosen(data, item) for item in data.chosen],
@@ -202,7 +205,7 @@ def _ranking(data: ReportData) -> dict[str, Any] | None:
     samples = data.samples
     if samples is None or len(samples) < 2:
         return None
-    predicted, _ = data.contributions.predict(samples.architectures)
+    predicted = data.predictor.predict(samples.architectures)
     macs = _macs(data)
     baseline = None if macs is None else macs.of(data.space, samples.architectures)
     judged = report({"contributions": predicted}, samples, baseline, resamples=RESAMPLES)

@@ -22,9 +22,8 @@ from binas.tables.costs import Cost, CostTable, load_costs
 from binas.tables.reading import read_table
 from binas.tables.samples import Samples, load_samples
 from binas.tables.spreadsheet import costs_data_from_csv
+from binas.tasks._base import AUTO
 from binas.tasks.artefacts import CHOICE, CONTRIBUTIONS, COSTS, SAMPLES, SPACE
-
-AUTO = "auto"
 
 
 @dataclass(frozen=True)

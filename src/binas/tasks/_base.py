@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from binas.base.progress import Progress
     from binas.run.run import Run
 
+AUTO = "auto"  # an estimator, or a solver, that is chosen by what is known
 Item = TypeVar("Item")
 # One value or a list of them; a list of one is written as the value.
 OneOrMore = Annotated[

@@ -13,7 +13,7 @@ from binas.base.files import exists
 from binas.base.progress import Progress
 from binas.base.settings import Settings
 from binas.search.limits import parse_limits
-from binas.tasks._base import Step, Task
+from binas.tasks._base import AUTO, Step, Task
 from binas.tasks.artefacts import (
     ANSWERS,
     COMPARISONS,
@@ -23,11 +23,13 @@ from binas.tasks.artefacts import (
     NetworkRecord,
     network_folder,
 )
+from binas.tasks.search import SearchSettings
 
 if TYPE_CHECKING:
     from binas.report.data import Chosen, Reference, ReportData, StepTime
     from binas.run.folder import Folder
     from binas.run.run import Run
+    from binas.search.frontier import Frontier
 
 
 class ReportSettings(Settings):
@@ -46,11 +48,15 @@ def usual_cost(tables: Folder, questions: Sequence[str] = ()) -> str:
     return "latency" if "latency" in costs else next(iter(costs))
 
 
-def table_report(tables: Folder, cost: str, limits: Iterable[str], commands: Sequence[str]) -> ReportData:
+def table_report(
+    tables: Folder, cost: str, limits: Iterable[str], commands: Sequence[str], estimator: str = AUTO
+) -> ReportData:
     """All that the report of a folder of tables shows, with the best network under each of ``limits``."""
     from binas.report.assemble import gather
 
-    return gather(tables.contributions, tables.costs, cost, tables.path, limits, commands)
+    predictor = tables.estimator(estimator)
+    data = gather(tables.contributions, tables.costs, cost, tables.path, limits, commands, predictor)
+    return replace(data, choice=tables.choice if estimator == AUTO else None)
 
 
 def run_report(run: Run, cost: str | None = None) -> ReportData:
@@ -60,12 +66,19 @@ def run_report(run: Run, cost: str | None = None) -> ReportData:
     tables = run.tables
     cost = cost or run.settings(ReportSettings).cost or usual_cost(tables, run.questions)
     return replace(
-        table_report(tables, cost, (), [run_command(run)]),
+        table_report(tables, cost, (), [run_command(run)], run.settings(SearchSettings).estimator),
+        frontier=_own_frontier(run, cost),
         title=run.folder.name,
         chosen=tuple(_chosen(run, cost)),
         references=tuple(_references(run, cost)),
         times=tuple(_times(run)),
     )
+
+
+def _own_frontier(run: Run, cost: str) -> Frontier | None:
+    """The frontier that the search has written, where it is of this cost."""
+    curve = run.frontier
+    return curve if curve.cost == cost else None
 
 
 def report_of(

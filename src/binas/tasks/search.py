@@ -19,14 +19,13 @@ from binas.search.problem import SearchProblem
 from binas.search.result import SearchResult
 from binas.search.solve import solve
 from binas.search.solvers import SOLVERS
-from binas.tasks._base import Step, Task
+from binas.tasks._base import AUTO, Step, Task
 from binas.tasks.artefacts import ANSWERS, CHOICE, FRONTIER, SAMPLES, Answer
 from binas.tasks.measure import MeasureSettings, known_costs, measure_on_device
 
 if TYPE_CHECKING:
     from binas.run.run import Run
 
-AUTO = "auto"
 Question = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 

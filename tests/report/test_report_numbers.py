@@ -5,6 +5,7 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from made_up_report import SPACE, contributions, costs, full_report
 
@@ -12,10 +13,10 @@ from binas.base.errors import ArchitectureError, TableError
 from binas.estimators import BilinearEstimator
 from binas.report import frontier_numbers as traced
 from binas.report.data import Chosen, Reference, ReportData
-from binas.report.frontier_numbers import significant, slider
+from binas.report.frontier_numbers import significant, slider, standard_errors
 from binas.report.numbers import report_numbers, summary
-from binas.search import Limit, SearchProblem, best_architectures, frontier
-from binas.space import Architecture, enumerate_all, load_space
+from binas.search import BilinearObjective, Limit, SearchProblem, best_architectures, frontier
+from binas.space import Architecture, enumerate_all, load_space, sample_many
 from binas.tables import Column, Contributions, Cost, CostTable, Sample, Samples, parse_unit
 
 PROBLEM = SearchProblem.build(contributions(), costs())

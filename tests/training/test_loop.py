@@ -211,7 +211,7 @@ def test_the_best_epoch_is_returned_when_asked(tmp_path, scores, best, ema):
     assert load_checkpoint(tmp_path, "best").values == {"epoch": best}
 
 
-class KillAtRecord(RunReporter):
+class KillAtRecord(Reporter):
     """Writes the figures of an epoch, then ends the process, so to say, before the checkpoint of that epoch."""
 
     def record(self, epoch, step, metrics):
@@ -225,7 +225,7 @@ class KillAtRecord(RunReporter):
 def test_killed_between_the_last_batch_of_an_epoch_and_its_checkpoint(tmp_path, moment, accumulate):
     """A checkpoint after every step stands behind the last batch of an epoch while that is being validated."""
 
-    def trained(name, reporter=RunReporter, killed_in=None):
+    def trained(name, reporter=Reporter, killed_in=None):
         job = linear_job(tmp_path / name, epochs=3, ema=0.5, accumulate=accumulate)
         measured = []
 
@@ -242,12 +242,12 @@ def test_killed_between_the_last_batch_of_an_epoch_and_its_checkpoint(tmp_path, 
                 config=config,
                 measure=measure,
                 select="score",
-                reporter=reporter(tmp_path / name, quiet=True),
+                reporter=reporter(tmp_path / name),
             )
         )
 
     whole = trained("whole")
-    reporter = KillAtRecord if moment == "figures" else RunReporter
+    reporter = KillAtRecord if moment == "figures" else Reporter
     with pytest.raises(Killed):
         trained("parts", reporter, {"first validation": 2, "last validation": 4}.get(moment))
     resumed = trained("parts")

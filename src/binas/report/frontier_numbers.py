@@ -21,6 +21,8 @@ from binas.space.architecture import EMPTY_STAGE, Architecture
 
 Array = NDArray[np.float64]
 
+CHUNK = 2048  # architectures whose errors are computed at once
+
 MOST_POINTS = 8000  # networks of a frontier that a page holds
 STOPS = 400  # positions of the slider, about
 RUNNER_LIMITS = 40  # limits at which runner-ups are computed, besides those asked for

@@ -11,7 +11,7 @@ from calling import answer, contents, refusal, said
 from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
-from binas.base.errors import ConfigError
+from binas.base.errors import BinasError
 from binas.base.settings import Settings
 from binas.cli.main import app
 from binas.cli.options import with_settings
@@ -45,7 +45,7 @@ def helps():
         return {name: " ".join(re.sub("[│╭╮╰╯─]", " ", said(name, "--help")).split()) for name in all_tasks()}
 
 
-@pytest.mark.parametrize(("task", "name", "field"), plain_settings())
+@pytest.mark.parametrize(("task", "name", "field"), list(plain_settings()))
 def test_every_plain_setting_has_an_option_that_says_what_it_is(helps, task, name, field):
     text = helps[task]
     flag = f"--{name.replace('_', '-')}"
@@ -99,7 +99,7 @@ def toys():
 
     def call(*arguments: str):
         result = CliRunner().invoke(toy, list(arguments))
-        if isinstance(result.exception, ConfigError):
+        if isinstance(result.exception, BinasError):
             raise result.exception
         assert result.exit_code == 0, result.output
         return record.changes
@@ -125,7 +125,6 @@ def toys():
         (["--box", "none"], ("toys.box", None)),
         (["--box", "12"], ("toys.box", "12")),
     ],
-    ids=" ".join,
 )
 def test_what_is_typed_is_the_value_of_the_setting(toys, typed, change):
     assert toys(*typed) == [change]
@@ -141,7 +140,7 @@ def test_set_comes_last_so_that_it_wins(toys):
 
 
 def test_an_unreadable_value_is_answered_with_the_setting_s_name(toys):
-    with pytest.raises(ConfigError, match=r"toys\.count"):
+    with pytest.raises(BinasError, match=r"toys\.count"):
         toys("--count", "[1")
 
 
@@ -167,7 +166,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("task", "typed", "words"), WRONG, ids=lambda item: " ".join(item) if isinstance(item, list) else None)
+@pytest.mark.parametrize(("task", "typed", "words"), WRONG, ids=lambda item: " ".join(item) if isinstance(item, list) else item)
 def test_wrong_values_are_answered_with_the_setting_s_name(finished_once, task, typed, words):
     before = contents(finished_once)
     assert words in refusal(task, finished_once, *typed)

@@ -64,7 +64,7 @@ def with_settings(task: Task) -> Callable[[Callable[..., None]], Callable[..., N
         def called(**given: Any) -> None:
             named = {name: given.pop(name) for name in fields}
             changes = [
-                (f"{task.name}.{name}", _value(fields[name], value))
+                (f"{task.name}.{name}", _value(f"{task.name}.{name}", fields[name], value))
                 for name, value in named.items()
                 if value is not None
             ]
@@ -135,12 +135,12 @@ def _leaves(kind: Any) -> list[Any]:
     return [leaf for inner in get_args(kind) if inner is not Ellipsis for leaf in _leaves(inner)]
 
 
-def _value(field: FieldInfo, given: Any) -> Any:
+def _value(name: str, field: FieldInfo, given: Any) -> Any:
     """What was typed as the value of a setting; the configuration checks it."""
     if isinstance(given, list):
-        return [_value(field, item) for item in given]
+        return [_value(name, field, item) for item in given]
     leaves = _leaves(field.annotation)
     if not isinstance(given, str) or (given == "none" and type(None) in leaves):
         return None if isinstance(given, str) else given
     is_text = any(leaf in (str, Path) or get_origin(leaf) is Literal for leaf in leaves)
-    return given if is_text else parse_yaml(given, "an option").data
+    return given if is_text else parse_yaml(given, name).data

@@ -64,13 +64,14 @@ def load_config(path: Path | None = None, changes: Iterable[Change] = ()) -> Run
     data = {} if document.data is None else document.data
     if not isinstance(data, dict):
         raise ConfigError(f"{path} must hold keys and values, such as 'space: demo'.")
-    for change in changes:
-        _apply(data, *(_read_change(change) if isinstance(change, str) else change))
+    typed = [_read_change(change) if isinstance(change, str) else change for change in changes]
+    for name, value in typed:
+        _apply(data, name, value)
     try:
         config = config_model().model_validate(data)
     except ValidationError as error:
         where = str(path) if path else "the configuration"
-        problems = [_describe(item, document) for item in error.errors()]
+        problems = [_describe(item, document, [name for name, _ in typed]) for item in error.errors()]
         raise ConfigError(several(where, list(dict.fromkeys(problems)), "See docs/settings.md.")) from error
     return _resolve(config, path.parent if path else Path())
 
@@ -103,11 +104,12 @@ def _apply(data: dict[str, Any], name: str, value: Any) -> None:
     data[last] = value
 
 
-def _describe(item: ErrorDetails, document: YamlDocument) -> str:
-    """One problem with its key and line: what is allowed, and what was there."""
+def _describe(item: ErrorDetails, document: YamlDocument, typed: list[str]) -> str:
+    """One problem with its key and line: what is allowed, and what was there. What was typed stands on no line."""
     key = tuple(part for part in item["loc"] if not str(part).startswith("function-"))
-    line = document.line(key)
-    place = ".".join(map(str, key)) + (f" (line {line})" if line else "")
+    name = ".".join(map(str, key))
+    line = None if any(f"{name}.".startswith(f"{known}.") for known in typed) else document.line(key)
+    place = name + (f" (line {line})" if line else "")
     if item["type"] == "extra_forbidden":
         return f"{place} is not a setting; allowed here are {', '.join(_allowed(key[:-1]))}"
     if item["type"] == "missing":

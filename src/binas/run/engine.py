@@ -27,6 +27,7 @@ from binas.run.records import (
     Record,
     inputs_of,
     missing,
+    outcome,
     read_record,
     write_record,
     written_files,
@@ -166,7 +167,7 @@ def _check_current(run: Run) -> None:
 
 def _check_before(run: Run, step: Step) -> None:
     records = {name: read_record(run.folder, name) for name in (*step.after, *step.order)}
-    lacking = [name for name, record in records.items() if record is None or record.state != "finished"]
+    lacking = [name for name, record in records.items() if outcome(run.folder, record) is None]
     if lacking:
         raise ConfigError(
             f"the step '{step.name}' needs {' and '.join(lacking)} first. `binas run --out {run.folder}` does all steps."

@@ -6,6 +6,7 @@ they have not seen.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from binas.base.errors import ConfigError, DataError
+from binas.base.files import exists
 from binas.base.identity import identity_of
 from binas.base.progress import Progress
 from binas.base.settings import Settings
@@ -64,8 +66,11 @@ def validation_images(run: Run, half: Half, count: int | None = None) -> Indexed
     return images if count is None else images.take(stratified_sample(images.labels, count, 0))
 
 
-def estimates(run: Run, progress: Progress) -> Iterator[Contributions]:
-    """Better and better answers; passes recorded for the same weights, images and seed are used again."""
+def estimates(run: Run, progress: Progress, recorded: Path | None = None) -> Iterator[Contributions]:
+    """Better and better answers; passes recorded for the same weights, images and seed are used again.
+
+    They are kept in the run, or in the folder ``recorded``, which begins with those of the run.
+    """
     from binas.contributions.factorial import factorial
     from binas.contributions.journal import Journal
     from binas.contributions.paper import paper
@@ -84,7 +89,9 @@ def estimates(run: Run, progress: Progress) -> Iterator[Contributions]:
         "seed": settings.seed,
     }
     folder = run.folder / OUTCOMES / f"{settings.protocol}-{identity_of(identity)[:8]}"
-    journal = Journal(folder, identity)
+    if recorded is not None and exists(folder) and not exists(recorded / folder.name):
+        shutil.copytree(folder, recorded / folder.name)
+    journal = Journal(folder if recorded is None else recorded / folder.name, identity)
     if settings.protocol == "paper":
         return paper(evaluator, journal, amount, settings.reading, settings.seed, progress)
     return factorial(
@@ -137,9 +144,11 @@ def _work(run: Run, progress: Progress) -> None:
 
 
 def _ask(run: Run, out: Path, progress: Progress) -> Contributions:
-    """The same to a file outside the run; passes are shared with it."""
-    for answer in estimates(run, progress):
+    """The same to a file outside the run, beside which passes are kept until it is done."""
+    recorded = out.with_name(f"{out.name}.{OUTCOMES}")
+    for answer in estimates(run, progress, recorded):
         answer.save(out)
+    shutil.rmtree(recorded)
     return answer
 
 

@@ -72,7 +72,7 @@ class TestRecords:
     def test_a_damaged_record_is_named(self, tmp_path):
         (tmp_path / "steps").mkdir()
         (tmp_path / "steps" / "costs.json").write_text("[]")
-        with pytest.raises(FileError, match=r"costs\.json is not the record"):
+        with pytest.raises(FileError, match=r"costs\.json is damaged.*record of a step"):
             read_record(tmp_path, "costs")
 
     def test_identity_does_not_depend_on_the_order(self):

@@ -60,7 +60,6 @@ from binas.estimators import BilinearEstimator, noise_ceiling
 from binas.run.config import load_config
 from binas.run.run import Run
 from binas.run.start import create_run, train
-from binas.search.objective import column_total
 from binas.supernet import Supernet
 from binas.tables import Contributions, Samples, load_samples
 from binas.training.checkpoint import weights_digest
@@ -232,11 +231,11 @@ def compared(
 ) -> dict[str, dict[str, float]]:
     """Print the curves and the comparison for both sets of architectures; the figures."""
     figures: dict[str, dict[str, float]] = {}
-    macs = analytic_costs(bench.run.space).costs["macs"].values
+    costs = analytic_costs(bench.run.space)
     for strata, truth in bench.truth.items():
         ceiling = noise_ceiling(truth)
         assert ceiling is not None
-        alone = kendall([column_total(bench.run.space, macs, a) for a in truth.architectures], truth.accuracy)
+        alone = kendall(costs.of(truth.architectures, "macs"), truth.accuracy)
         names = [*KINDS, *(f"paper, {reading}" for reading in READINGS)]
         curves = [*(ours[k][strata] for k in KINDS), *(papers[r][strata] for r in READINGS)]
         print("\n".join(table(f"Kendall, {len(truth)} {strata} architectures", names, curves)))

@@ -25,8 +25,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from binas.costs.machine import describe_machine
 from binas.run.compare_step import read_rivals
+
+from binas.costs.machine import describe_machine
 from binas.run.run import open_run
 
 CACHE = Path(__file__).parent / ".cache" / "demo"

@@ -33,12 +33,11 @@ import numpy as np
 
 from binas.base.statistics import kendall
 from binas.estimators import BilinearEstimator, marginal_means
-from binas.estimators.encoded import one_hot_rows, stage_columns
-from binas.estimators.learning import make_predictor
 from binas.estimators.links import get_link
-from binas.run.example import paper_contributions
+from binas.estimators.predictors import make_predictor
 from binas.space import Architecture, Config, SearchSpace, Stage, load_space, sample_many
 from binas.tables import Sample, Samples
+from binas.testing.paper_example import paper_contributions
 from binas.testing.tables import read_nas_bench_macro
 
 MOST, FRESH = 6400, 500
@@ -61,9 +60,9 @@ def made_up(count: int) -> tuple[Samples, list[Architecture], np.ndarray]:
     """Noisy samples of the paper's space, and fresh architectures with their true accuracies."""
     space, rng = load_space("imagenet-mbconv"), np.random.default_rng(0)
     items = list(dict.fromkeys(sample_many(space, MOST + FRESH + 100, 0)))[: MOST + FRESH]
-    rows, link = one_hot_rows(space, items), get_link("log")
+    rows, link = space.layout.rows(items), get_link("log")
     main = link.forward(BilinearEstimator(paper_contributions(space), "log").predict(items))
-    inside = sum(_products(rows[:, stage_columns(space, s)], rng) for s in range(len(space.stages)))
+    inside = sum(_products(rows[:, space.layout.stage_entries(s)], rng) for s in range(len(space.stages)))
     parts = [_without_main(rows, part) for part in (inside, _products(rows, rng))]
     total = main + sum(0.25 * main.std() * part / part.std() for part in parts)
     truth = link.inverse(total)
@@ -107,7 +106,7 @@ def _peer(samples: Samples, fresh: list[Architecture]) -> np.ndarray:
     """(<z, z'> + 1/2)^2 is the quadratic kernel plus a constant; scikit-learn does not choose its ridge."""
     from sklearn.kernel_ridge import KernelRidge
 
-    rows = one_hot_rows(samples.space, [*samples.architectures, *fresh])
+    rows = samples.space.layout.rows([*samples.architectures, *fresh])
     target = get_link("log").forward(samples.accuracy)
     model = KernelRidge(kernel="polynomial", degree=2, gamma=1.0, coef0=0.5, alpha=100.0)
     model.fit(rows[: len(samples)], target - target.mean())
@@ -168,7 +167,7 @@ def macro_all(samples: Samples, quick: bool) -> dict[str, float]:
 def macro_few(samples: Samples, count: int, seeds: int) -> dict[str, list[float]]:
     """Kendall tau on all strings of fits on ``count`` of them, by seed."""
     items, truth = samples.architectures, samples.accuracy
-    rows = np.column_stack([np.ones(len(items)), one_hot_rows(LAYERS, items)])
+    rows = np.column_stack([np.ones(len(items)), LAYERS.layout.rows(items)])
     fits = [(kind, link) for kind in ("additive", "quadratic") for link in ("identity", "logit", "log")]
     found: dict[str, list[float]] = {"additive least squares": []}
     for seed in range(seeds):

@@ -29,13 +29,13 @@ from typing import Any
 import numpy as np
 
 from binas.base.errors import BinasError
-from binas.run.example import paper_contributions, paper_costs
+from binas.estimators.objective import BilinearObjective
 from binas.search import Limit, SearchProblem, evaluate, frontier, make_solver, solve
 from binas.search.matrices import tight_form
-from binas.search.objective import BilinearObjective
 from binas.search.terms import build_terms, cost_row
-from binas.space import Architecture, Encoding, crossover, load_space, mutate, sample
+from binas.space import Architecture, crossover, load_space, mutate, sample
 from binas.testing import make_problem, make_space
+from binas.testing.paper_example import paper_contributions, paper_costs
 from binas.testing.tables import read_tfnas
 
 GROWTH = ["5x4x12", "7x6x12", "10x8x12", "10x8x50", "12x12x24"]
@@ -146,8 +146,8 @@ def gurobi_tight(problem: SearchProblem, time_limit: float) -> tuple[float, Arch
 
 
 def architecture_of(problem: SearchProblem, point: Any) -> Architecture:
-    values, size = np.asarray(point, dtype=float), problem.space.alpha_size
-    return Encoding(problem.space).round(values[:size], values[size:])
+    layout = problem.space.layout
+    return layout.round(*layout.split(np.asarray(point, dtype=float)))
 
 
 def ofa_evolution(problem: SearchProblem, seed: int, generations: int = 500) -> tuple[float, float]:

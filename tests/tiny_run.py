@@ -33,7 +33,8 @@ SPACE = make(
 PHASE = {"epochs": 1, "batch_size": 32, "learning_rate": 0.01}
 TAUGHT = {**PHASE, "distillation": {"share": 0.5}, "recalibration": 64}
 NETWORKS = ["finetune", "compare", "export", "report"]
-STEPS = ["data", "heaviest", "supernet", "costs", "contributions", "samples", "check", "search", *NETWORKS]
+TRAIN = ["train.data", "train.heaviest", "train.supernet"]
+STEPS = [*TRAIN, "measure", "estimate", "sample", "check", "search", *NETWORKS]
 
 
 def write_config(folder: Path, **changes: Any) -> Path:
@@ -46,15 +47,12 @@ def write_config(folder: Path, **changes: Any) -> Path:
     content = {
         "space": "tiny.yaml",
         "data": {"kind": "arrays", "path": "bars.npz"},
-        "training": {
-            "device": "cpu",
-            "heaviest": PHASE,
-            "supernet": {**TAUGHT, "groups": 2},
-            "finetune": TAUGHT,
-        },
-        "measuring": {"table": "device.json"},
-        "contributions": {"passes": 4},
-        "check": {"count": 6, "resamples": 10},
+        "train": {"device": "cpu", "heaviest": PHASE, "supernet": {**TAUGHT, "groups": 2}},
+        "finetune": TAUGHT,
+        "measure": {"table": "device.json"},
+        "estimate": {"passes": 4},
+        "sample": {"count": 6},
+        "check": {"resamples": 10},
         "search": {"limits": ["latency=30%", "latency=70%"]},
         "compare": {"random": 2},
         "export": {"formats": ["safetensors"]},
@@ -103,12 +101,15 @@ def run_json(*arguments: object) -> dict[str, Any]:
 
 def final(folder: Path) -> dict[str, Any]:
     """Tables, answers and weights of a run, without times and dates."""
-    names = ["costs", "contributions", "samples", "estimator", "networks"]
+    names = ["costs", "contributions", "samples", "estimator"]
     found = {name: _timeless(json.loads((folder / f"{name}.json").read_text())) for name in names}
     for path in sorted([*(folder / "results").iterdir(), *(folder / "rivals").iterdir()]):
         found[f"{path.parent.name}/{path.name}"] = _timeless(json.loads(path.read_text()))
     found["frontier"] = (folder / "frontier.csv").read_text()
     found["metrics"] = sorted((folder / "metrics.jsonl").read_text().splitlines())
+    found["networks"] = [
+        _timeless(json.loads(path.read_text())) for path in sorted(folder.glob("networks/*/network.json"))
+    ]
     weights = [*folder.glob("*/weights-*"), *folder.glob("networks/*/finetune/weights-*")]
     found["weights"] = sorted(path.relative_to(folder).as_posix() for path in weights)
     return found

@@ -19,7 +19,7 @@ import numpy as np
 
 from binas.base.files import dump_json, write_bytes, write_text
 from binas.data.division import stratified_sample
-from binas.data.fashion_mnist import IMAGES, LABELS
+from binas.data.fashion import IMAGES, LABELS
 from binas.data.idx import idx_bytes, read_idx
 
 COUNTS = {"train": 16_000, "t10k": 4_000}

@@ -6,86 +6,40 @@ searching given tables never loads torch.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from binas.base.lazy import lazy_names
 from binas.version import __version__
 
 if TYPE_CHECKING:
-    from binas.export.model_file import load_model
-    from binas.run.folder import Folder, load
+    from binas.export.model_file import load_model as load_model
+    from binas.run.folder import Folder as Folder, load as load
+    from binas.run.run import Run as Run, open_run as open_run
+    from binas.run.start import run as run
     from binas.search import (
-        Evaluation,
-        Frontier,
-        Limit,
-        SearchProblem,
-        SearchResult,
-        Status,
-        best_architectures,
-        evaluate,
-        explain,
-        explain_infeasible,
-        frontier,
-        solve,
+        Evaluation as Evaluation,
+        Frontier as Frontier,
+        Limit as Limit,
+        SearchProblem as SearchProblem,
+        SearchResult as SearchResult,
+        Status as Status,
+        best_architectures as best_architectures,
+        evaluate as evaluate,
+        explain as explain,
+        explain_infeasible as explain_infeasible,
+        frontier as frontier,
+        solve as solve,
     )
-    from binas.space import Architecture, SearchSpace, load_space
-    from binas.tables import Contributions, CostTable, load_contributions, load_costs
+    from binas.space import Architecture as Architecture, SearchSpace as SearchSpace, load_space as load_space
+    from binas.tables import (
+        Contributions as Contributions,
+        CostTable as CostTable,
+        load_contributions as load_contributions,
+        load_costs as load_costs,
+    )
 
-_ROOMS = {
-    "binas.export.model_file": ("load_model",),
-    "binas.run.folder": ("Folder", "load"),
-    "binas.search": (
-        "Evaluation",
-        "Frontier",
-        "Limit",
-        "SearchProblem",
-        "SearchResult",
-        "Status",
-        "best_architectures",
-        "evaluate",
-        "explain",
-        "explain_infeasible",
-        "frontier",
-        "solve",
-    ),
-    "binas.space": ("Architecture", "SearchSpace", "load_space"),
-    "binas.tables": ("Contributions", "CostTable", "load_contributions", "load_costs"),
-}
-_HOME = {name: room for room, names in _ROOMS.items() for name in names}
-
-__all__ = [
-    "Architecture",
-    "Contributions",
-    "CostTable",
-    "Evaluation",
-    "Folder",
-    "Frontier",
-    "Limit",
-    "SearchProblem",
-    "SearchResult",
-    "SearchSpace",
-    "Status",
-    "__version__",
-    "best_architectures",
-    "evaluate",
-    "explain",
-    "explain_infeasible",
-    "frontier",
-    "load",
-    "load_contributions",
-    "load_costs",
-    "load_model",
-    "load_space",
-    "solve",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'binas' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
+__getattr__, _public = lazy_names(__name__, __file__)
+__all__ = [*_public, "__version__"]
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -108,6 +109,27 @@ class TestWriting:
         with pytest.raises(FileError, match="cannot read"):
             read_text(tmp_path / name)
         assert listing(tmp_path) == []
+
+    @pytest.mark.parametrize("number", [errno.ESTALE, errno.EIO, errno.EACCES])
+    def test_a_disk_that_does_not_answer_is_not_a_missing_file(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+    ) -> None:
+        def fails(path: Path, **_: bool) -> None:
+            raise OSError(number, os.strerror(number), str(path))
+
+        (tmp_path / "weights.json").write_text("{}")
+        monkeypatch.setattr(Path, "stat", fails)
+        with pytest.raises(FileError, match=rf"weights\.json: {os.strerror(number)}"):
+            exists(tmp_path / "weights.json")
+
+    def test_not_there(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        assert exists(tmp_path / "file")
+        assert exists(tmp_path)
+        assert not exists(tmp_path / "none")
+        assert not exists(tmp_path / "file" / "in a file")
+        (tmp_path / "link").symlink_to(tmp_path / "none")
+        assert not exists(tmp_path / "link")
 
     def test_text_that_is_not_text(self, tmp_path: Path) -> None:
         with pytest.raises(FileError, match="surrogate"):

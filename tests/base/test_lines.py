@@ -3,8 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from binas.base.errors import FileError
 from binas.base.lines import append_line, read_lines, write_lines

@@ -7,14 +7,14 @@ import json
 from pathlib import Path
 
 import pytest
+from binas.cli.exchange_commands import calibrated
 from typer.testing import CliRunner, Result
 
 from binas.base.errors import BinasError
-from binas.cli.exchange_commands import calibrated
 from binas.cli.main import app
-from binas.run.example import write_paper_example
 from binas.space import load_space, save_space
 from binas.tables import load_costs
+from binas.testing.paper_example import write_paper_example
 
 TINY = """
 format: binas/space

@@ -13,7 +13,7 @@ from binas.tables.contributions import Contributions
 from binas.tables.costs import load_costs
 from binas.tables.entries import Column
 
-QUICK = ("--rounds", "3", "--tolerance", "1.0", "--budget", "3s")
+QUICK = ("--rounds", "3", "--tolerance", "1.0", "--budget", "1000s")  # ended by rounds, not by the clock
 
 
 def run(*arguments):
@@ -46,7 +46,7 @@ class TestMeasure:
         cost = costs_of(folder)["latency"]
         assert cost.provenance.verification.networks >= 3
         assert not list(folder.glob("*.journal"))
-        assert "<html>" in (folder / "check.html").read_text()
+        assert (folder / "check.html").read_text().startswith("<!doctype html>")
         said = (folder / "said.txt").read_text()
         assert "networks held out: mean error" in said
         assert "used" in said
@@ -175,7 +175,7 @@ class TestSearchOnDevice:
             run("search", folder, "-l", "latency=10s", "--verify-on-device")
 
     def test_tables_of_other_devices_cannot_be_kept_here(self, tmp_path):
-        from binas.run.example import write_paper_example
+        from binas.testing.paper_example import write_paper_example
 
         write_paper_example(tmp_path)
         with pytest.raises(ProblemError, match="none does"):

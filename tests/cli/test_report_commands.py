@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from binas.base.errors import FileError, ProblemError, TableError
 from binas.cli.main import app
-from binas.run.example import write_paper_example
+from binas.testing.paper_example import write_paper_example
 
 RUN = CliRunner()
 

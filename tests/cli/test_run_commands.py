@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from binas.run.steps import STEPS as ALL
 from small_networks import make, stage
 
 import binas
@@ -11,7 +12,6 @@ from binas.base.progress import Progress
 from binas.run.engine import advance
 from binas.run.run import open_run
 from binas.run.status import standings
-from binas.run.steps import STEPS as ALL
 from binas.space import save_space
 from tiny_run import PHASE, STEPS, TAUGHT, call, run_json
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from binas.contributions import balanced_paths, conditioned_paths
 from binas.contributions.paths import DEPTH, decisions

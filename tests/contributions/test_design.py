@@ -7,8 +7,9 @@ from binas.base.errors import ArchitectureError
 from binas.contributions import TableEvaluator
 from binas.contributions.design import Design
 from binas.contributions.outcomes import LOWEST_LOG, Outcomes, outcome_values
-from binas.search.objective import column_total
+from binas.estimators.objective import column_total
 from binas.space import Config, SearchSpace, Stage, load_space, sample_many
+from binas.tables import Column
 from binas.testing import make_space
 from binas.testing.evaluators import known_contributions
 
@@ -26,8 +27,8 @@ SPACES = [load_space("demo"), load_space("imagenet-mbconv"), UNLIKE]
 def test_a_row_adds_up_the_contributions_of_a_path(space):
     design, architectures = Design(space), sample_many(space, 30, 0)
     theta = np.random.default_rng(0).normal(size=design.size)
-    totals = design.rows(*space.to_indices(architectures)) @ theta
-    column = design.column(theta)
+    totals = space.layout.sparse_rows(*space.to_indices(architectures)) @ theta
+    column = Column.from_flat(space, theta)
     assert (column.flat() == theta).all()
     assert totals == pytest.approx([column_total(space, column, a) for a in architectures])
 
@@ -37,9 +38,9 @@ def test_contrasts_average_to_zero_and_are_all_that_data_tell(space):
     design = Design(space)
     assert design.contrasts.T @ design.contrasts == pytest.approx(np.eye(design.contrasts.shape[1]))
     theta = design.contrasts @ np.random.default_rng(1).normal(size=design.contrasts.shape[1])
-    for where in [*(w for row in design.config_slices for w in row), *design.depth_slices]:
+    for where in space.layout.slices:
         assert theta[where].sum() == pytest.approx(0)
-    rows = design.rows(*space.to_indices(sample_many(space, 4 * design.size, 2))).toarray()
+    rows = space.layout.sparse_rows(*space.to_indices(sample_many(space, 4 * design.size, 2))).toarray()
     rank = np.linalg.matrix_rank(np.column_stack([np.ones(len(rows)), rows]))
     assert rank == 1 + design.contrasts.shape[1]
 
@@ -49,7 +50,7 @@ def test_similarities_share_what_option_values_have_in_common():
     design = Design(space)
     assert set(design.similarities) == {"depth", "shared", "factor", "deviation"}
     full = {name: design.contrasts @ part @ design.contrasts.T for name, part in design.similarities.items()}
-    same, other = design.config_slices[0][0], design.config_slices[2][1]
+    same, other = space.layout.config_slices[0][0], space.layout.config_slices[2][1]
     names = [config.name for config in space.stages[0].blocks[0]]
     wide, narrow = names.index("e4k3"), names.index("e2k3")
     assert full["shared"][same.start + wide, other.start + wide] > 0

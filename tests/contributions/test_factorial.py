@@ -6,11 +6,10 @@ from scipy.stats import kendalltau
 
 from binas.base.errors import ConfigError, EvaluatorError
 from binas.contributions import TableEvaluator, factorial, factorial_contributions, paper, paper_passes
-from binas.contributions.design import Design
 from binas.contributions.factorial import looks, stability
 from binas.contributions.normal import normal_equations
 from binas.contributions.shrinkage import choose_settings
-from binas.search.objective import column_total
+from binas.estimators.objective import column_total
 from binas.space import sample_many
 from binas.testing import make_space
 from binas.testing.evaluators import KnownEvaluator, known_contributions
@@ -44,8 +43,7 @@ def test_intervals_of_shrunken_fits_cover(record, outcome, images, passes, point
     """Shrinkage biases single contributions; the intervals say so. Predicted differences are covered as well."""
     inside, pairs, sizes = [], [], []
     widest = 4.0 if outcome == "correct" else 2.0  # 0/1 outcomes of few images leave the size of effects open
-    design = Design(SPACE)
-    rows = design.rows(*SPACE.to_indices(sample_many(SPACE, 40, 9))).toarray()
+    rows = SPACE.layout.sparse_rows(*SPACE.to_indices(sample_many(SPACE, 40, 9))).toarray()
     gaps = np.column_stack([np.zeros(20), rows[:20] - rows[20:]])
     for seed in range(12):
         truth = known_contributions(SPACE, seed, points)
@@ -91,12 +89,12 @@ def test_values_stay_in_percent_and_converge_to_the_truth(record, outcome):
 def test_soft_outcomes_that_mislead_are_overruled_by_correctness(record):
     """The probability says the opposite of correctness in one block: with data, correctness wins there."""
     truth = known_contributions(SPACE, 4, points=3.0)
-    where = Design(SPACE).config_slices[0][0]
+    where = SPACE.layout.config_slices[0][0]
 
     class Misleading(KnownEvaluator):
         def outcomes(self, images, depths, configs):
             found = super().outcomes(images, depths, configs)
-            wrong = Design(SPACE).rows(depths, configs).toarray()[:, where] @ truth.values.configs[0][0]
+            wrong = SPACE.layout.sparse_rows(depths, configs).toarray()[:, where] @ truth.values.configs[0][0]
             chance = np.exp(found.log_probability) - 2 * wrong / 100
             return type(found)(found.correct, np.log(np.clip(chance, 0.01, 1)).astype(np.float32))
 

@@ -22,7 +22,7 @@ def written_out(recorded):
     """Contrasts x and outcomes y of all evaluations, minus image means; and the image of each."""
     images, parts = np.arange(recorded.journal.images), []
     for number in range(recorded.passes):
-        rows = recorded.design.rows(*balanced_paths(SPACE, images, number, recorded.seed)).toarray()
+        rows = SPACE.layout.sparse_rows(*balanced_paths(SPACE, images, number, recorded.seed)).toarray()
         outcomes = recorded.journal.read(number, 0, len(images))
         values = [outcome_values(outcomes, kind) for kind in recorded.kinds]
         parts.append((rows @ recorded.design.contrasts, np.stack(values, 1)))
@@ -50,7 +50,7 @@ def test_groups_and_folds_add_up(recorded):
     for rest, held in sums.folds():
         assert rest.gram + held.gram == pytest.approx(sums.gram)
         assert rest.moment + held.moment == pytest.approx(sums.moment)
-    assert sums.counts[recorded.design.depth_slices[0]].sum() == recorded.evaluations
+    assert sums.counts[SPACE.layout.depth_slices[0]].sum() == recorded.evaluations
 
 
 def test_scores_are_sums_of_residuals_per_image(recorded):

@@ -5,9 +5,8 @@ import pytest
 
 from binas.base.errors import ConfigError
 from binas.contributions import TableEvaluator, paper, paper_contributions, paper_passes
-from binas.contributions.design import Design
 from binas.contributions.paper import Condition, conditions, contrasts, depths_of_block
-from binas.search.objective import column_total
+from binas.estimators.objective import column_total
 from binas.space import load_space
 from binas.tables import Column, Contributions
 from binas.testing import make_space
@@ -83,7 +82,7 @@ def test_the_printed_reading_counts_depth_several_times():
     gaps = {}
     for reading in ("base", "depth"):
         vector = contrasts(space, reading) @ means
-        column = Design(space).column(vector[1:])
+        column = Column.from_flat(space, vector[1:])
         gaps[reading] = column_total(space, column, deep) - column_total(space, column, shallow)
     # Block 2 is measured at depth 2 (-2 points), block 3 at depth 3 (+2), and only deep networks have block 3.
     assert gaps == pytest.approx({"base": 6.0, "depth": 4.0})

@@ -9,16 +9,15 @@ from small_networks import MBCONV
 from binas.base.errors import CheckpointError
 from binas.contributions import architectures_to_measure, cost_strata, measure_samples, uniform_architectures
 from binas.contributions.sampling import correct_images, image_halves, sample_of
-from binas.contributions.strata import STRATA, cost_range
+from binas.contributions.strata import STRATA
 from binas.costs import analytic_costs
-from binas.search.objective import column_total
 from binas.space import enumerate_all, load_space
 from binas.supernet import Supernet
-from binas.tables import Column
+from binas.tables import Column, Cost, parse_unit
 from binas.testing import make_space
 
 DEMO = load_space("demo")
-MACS = analytic_costs(DEMO).costs["macs"].values
+MACS = analytic_costs(DEMO)["macs"]
 
 
 def test_uniform_draws_are_different_and_more_adds_to_the_first():
@@ -37,25 +36,19 @@ def test_strata_cover_the_whole_range_of_the_cost_evenly():
     drawn = cost_strata(DEMO, MACS, 200, 0)
     assert cost_strata(DEMO, MACS, 50, 0) == drawn[:50]
     assert len(set(drawn)) == 200
-    low, high = cost_range(DEMO, MACS)
-    totals = np.array([column_total(DEMO, MACS, item) for item in drawn])
+    low, high = MACS.range(DEMO)
+    totals = MACS.of(DEMO, drawn)
     counts = np.histogram(totals, np.linspace(low, high, STRATA + 1))[0]
     assert counts[1:-1].min() >= 8
     assert counts.max() <= 14
-    uniform = [column_total(DEMO, MACS, item) for item in uniform_architectures(DEMO, 200, 0)]
+    uniform = MACS.of(DEMO, uniform_architectures(DEMO, 200, 0))
     assert totals.std() > 1.3 * np.std(uniform)
-
-
-def test_the_range_is_that_of_the_cheapest_and_the_dearest():
-    space = make_space(2, 2, 3, 1)
-    cost = made_up_cost(space)
-    totals = [column_total(space, cost, item) for item in enumerate_all(space)]
-    assert cost_range(space, cost) == pytest.approx((min(totals), max(totals)))
 
 
 def made_up_cost(space):
     rng = np.random.default_rng(1)
-    return Column.build(space, lambda s, i: rng.normal(), lambda s, b, c: rng.normal())
+    values = Column.build(space, lambda s, i: rng.normal(), lambda s, b, c: rng.normal())
+    return Cost("made up", parse_unit("ms"), 3.0, values)
 
 
 def test_strata_of_a_small_space_give_all_of_it_once():

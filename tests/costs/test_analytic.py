@@ -26,8 +26,8 @@ from binas.space import (
     parse_block,
     sample_many,
 )
+from binas.space.codes import round_channels
 from binas.space.families import ConvShape, Shape, Trace
-from binas.space.rounding import round_channels
 from binas.space.space import Options
 
 PAPER = load_space("imagenet-mbconv")

@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 from binas.base.errors import MeasureError
-from binas.costs.backends import BACKENDS, installed_version, make_backend
+from binas.base.packages import installed_version
+from binas.costs.backends import BACKENDS, backend_class, make_backend
 from binas.costs.backends.torch import fold_norms, random_inputs
 from binas.costs.onnx_graph import to_onnx
 from binas.costs.settings import PRESETS, Settings, preset, settings_of
@@ -60,7 +61,7 @@ def test_onednn_is_switched_and_put_back():
 
 @pytest.mark.parametrize("change", [{"memory_format": "channels_last"}, {"dtype": "bfloat16"}])
 def test_torch_takes_layouts_and_number_types(change):
-    backend = make_backend(Settings(**change))
+    backend = make_backend(Settings("torch", **change))
     workload = control_workload()
     assert backend.prepare(workload.module, workload.shapes)() is None
 
@@ -96,15 +97,15 @@ def test_the_onnx_graph_computes_the_module():
 class TestUnavailable:
     def test_unknown_backend(self):
         with pytest.raises(
-            MeasureError, match="unknown backend 'tvm'; known are torch, onnxruntime, openvino"
+            MeasureError, match="there is no backend 'tvm'; choose one of onnxruntime, torch, openvino"
         ):
             make_backend(Settings(backend="tvm"))
 
     def test_a_missing_package_is_named(self, monkeypatch):
-        monkeypatch.setattr(BACKENDS["openvino"], "requires", "no_such_package")
+        monkeypatch.setattr(backend_class("openvino"), "requires", "no_such_package")
         with pytest.raises(MeasureError, match="the package no_such_package is not installed"):
             make_backend(Settings(backend="openvino"))
-        assert BACKENDS["openvino"].version() is None
+        assert backend_class("openvino").version() is None
 
     def test_a_device_or_number_type_it_does_not_take(self):
         with pytest.raises(MeasureError, match="it runs on cpu, not on cuda"):

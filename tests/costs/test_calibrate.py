@@ -2,8 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from binas.base.interval import Interval
 from binas.costs.calibrate import (
@@ -12,9 +11,8 @@ from binas.costs.calibrate import (
     SUM,
     MeasuredNetwork,
     apply_calibration,
-    block_sum,
+    block_sums,
     calibrate,
-    predict,
 )
 from binas.space import load_space, sample_many
 from binas.tables.costs import Cost, CostTable, load_costs
@@ -38,7 +36,7 @@ def networks(cost, scale, per_stage, constant, count=20, noise=0.0, seed=1):
     for architecture in sample_many(SPACE, count, seed):
         depths = architecture.depths
         overhead = sum(b * d for b, d in zip(per_stage, depths, strict=True))
-        truth = scale * block_sum(SPACE, cost, architecture) + overhead + constant
+        truth = scale * float(block_sums(SPACE, cost, [architecture])[0]) + overhead + constant
         value = truth * (1 + noise * rng.normal())
         result.append(MeasuredNetwork(architecture, Interval(value, value, value), (value, value)))
     return result
@@ -72,7 +70,7 @@ def test_the_calibrated_table_predicts_what_the_fit_says(scale, overhead, consta
         SPACE, cost, calibrate(SPACE, cost, networks(cost, scale, (overhead,) * 3, constant))
     )
     for other in networks(cost, scale, (overhead,) * 3, constant, count=10, seed=seed + 1000):
-        assert predict(SPACE, table, other.architecture) == pytest.approx(other.cost.value, rel=1e-6)
+        assert table.of(SPACE, [other.architecture]) == pytest.approx(other.cost.value, rel=1e-6)
 
 
 def test_a_noisy_fit_is_close_and_errors_scale_with_it():
@@ -102,12 +100,12 @@ def test_stages_that_are_empty_or_of_one_depth_are_no_obstacle():
         MeasuredNetwork(a, Interval(value, value, value), (value, value))
         for a in dict.fromkeys(sample_many(space, 100, 0))
         if a.depths[0] == 0
-        for value in [1.2 * block_sum(space, cost, a) + 0.05 * sum(a.depths) + 0.3]
+        for value in [1.2 * float(block_sums(space, cost, [a])[0]) + 0.05 * sum(a.depths) + 0.3]
     ]
     table = apply_calibration(space, cost, calibrate(space, cost, known))
     assert table.fixed >= 0
     for network in known:
-        assert predict(space, table, network.architecture) == pytest.approx(network.cost.value)
+        assert table.of(space, [network.architecture]) == pytest.approx(network.cost.value)
 
 
 def test_forms_with_more_numbers_than_networks_are_not_tried():

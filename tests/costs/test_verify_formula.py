@@ -7,7 +7,12 @@ from test_calibrate import SPACE, isolated, networks
 from binas.base.errors import MeasureError
 from binas.base.interval import Interval
 from binas.costs.analytic import analytic_costs
-from binas.costs.calibrate import MeasuredNetwork, apply_calibration, calibrate, mape_percent, predict
+from binas.costs.calibrate import (
+    MeasuredNetwork,
+    apply_calibration,
+    calibrate,
+    mape_percent,
+)
 from binas.costs.verify import bias_percent, check_formula, draw_networks, retest_percent, verify_table
 from binas.testing import make_space
 
@@ -93,7 +98,7 @@ class TestCheckFormula:
         slower = self.check(given=given, scale=1.2)
         assert not slower.values.equals(given.values)
         architecture = SPACE.extreme()
-        assert predict(SPACE, slower, architecture) > predict(SPACE, given, architecture)
+        assert slower.of(SPACE, [architecture]) > given.of(SPACE, [architecture])
 
 
 def test_the_floor_is_the_mean_difference_of_the_halves():

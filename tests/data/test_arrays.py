@@ -5,14 +5,12 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from small_images import pixels
 
 from binas import load_space
 from binas.base.errors import DataError
-from binas.data import DataConfig, Division, ImageData, from_arrays, load_data
-from binas.data import arrays as arrays_room
+from binas.data import DataConfig, Division, ImageData, arrays as arrays_room, from_arrays, load_data
 
 LABELS = np.arange(30) % 3
 

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from small_images import pixels
 
 from binas import load_space
 from binas.base.errors import DataError
 from binas.data import DataConfig, embedded, fashion_mnist, idx, load_data
-from binas.data.fashion_mnist import DEBIAN, EMBEDDED
+from binas.data.fashion import DEBIAN, EMBEDDED
 from binas.data.idx import idx_bytes, read_idx
 
 TOOL = Path(__file__).parents[2] / "tools" / "make_embedded_data.py"

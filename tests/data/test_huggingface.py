@@ -1,3 +1,7 @@
+import base64
+import io
+import json
+import socket
 import sys
 from collections import Counter
 
@@ -241,10 +245,75 @@ def test_images_beside_the_table_are_read_and_addresses_are_not(tmp_path):
         assert image.size == (6, 6)
     for value, said in (
         ({"bytes": None, "path": "https://example.org/a.png"}, "is an address"),
-        ({"bytes": None, "path": f"zip://a.png::{tmp_path / 'none.zip'}"}, "No such file"),
+        ({"bytes": None, "path": f"zip://a.png::{tmp_path / 'none.zip'}"}, "leave streaming out"),
         ({"bytes": None, "path": str(tmp_path / "none.png")}, "No such file"),
+        ({"bytes": None, "path": str(tmp_path)}, "not a file"),
+        ({"bytes": None, "path": "a\0.png"}, "null byte"),
         ({"bytes": None, "path": None}, "holds no image"),
         (None, "holds no image"),
     ):
         with pytest.raises(UnreadableError, match=said):
             opened(value)
+
+
+class TestHostileRows:
+    """A row names where its image is: only files and the hub are opened, whatever it says."""
+
+    @pytest.fixture
+    def server(self):
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            listening.setblocking(False)
+            yield listening
+
+    @pytest.fixture
+    def paths(self, tmp_path, server):
+        """Paths that fsspec follows to an image, or to a server of somebody else."""
+        import fsspec
+
+        image = encoded(pixels(1)[0])
+        (tmp_path / "a.png").write_bytes(image)
+        text = "base64:" + base64.b64encode(image).decode()
+        (tmp_path / "references.json").write_text(json.dumps({"version": 1, "refs": {"x": text}}))
+        with fsspec.open("memory://hidden.png", "wb") as file:
+            file.write(image)
+        host = f"127.0.0.1:{server.getsockname()[1]}"
+        return [
+            f"reference://x::{tmp_path / 'references.json'}",
+            f"simplecache::{tmp_path / 'a.png'}",
+            f"ftp://{host}/x::hf://datasets/a/b/c.png",
+            f"hf://datasets/a/b/c.png::http://{host}/x",
+            f"http://{host}/a.png",
+            f"file://{tmp_path / 'a.png'}",
+            f"local://{tmp_path / 'a.png'}",
+            "memory://hidden.png",
+        ]
+
+    @pytest.mark.parametrize("streaming", [False, True])
+    def test_nothing_is_opened_and_nobody_is_called(self, tmp_path, monkeypatch, server, paths, streaming):
+        import fsspec
+        import pyarrow
+        from pyarrow import parquet
+
+        opening, asked = fsspec.open, []
+
+        def recording(url, *rest, **more):
+            asked.append(url)
+            return opening(url, *rest, **more)
+
+        monkeypatch.setattr(fsspec, "open", recording)
+        for number, path in enumerate(paths):
+            columns = {"image": [{"bytes": None, "path": path}] * 30, "label": ["a", "b", "c"] * 10}
+            table = tmp_path / f"{number}.parquet"
+            parquet.write_table(pyarrow.table(columns), table)  # datasets would put the bytes into it
+            with pytest.raises(DataError, match=r"cannot (be )?read.*(is an address|leave streaming out)"):
+                load(table, streaming=streaming, class_names=("a", "b", "c"))
+        assert not set(asked) & set(paths)
+        with pytest.raises(BlockingIOError):  # nobody has connected
+            server.accept()
+
+    def test_the_hub_is_read(self, monkeypatch):
+        import fsspec
+
+        place = "hf://datasets/somebody/photos/a.png"
+        monkeypatch.setattr(fsspec, "open", lambda url, mode: io.BytesIO(url.encode()))
+        assert opened({"bytes": None, "path": place}).read() == place.encode()

@@ -11,8 +11,8 @@ from small_images import encoded, pixels, write_classes
 
 from binas.base.errors import DataError
 from binas.data import ArrayImages, DataConfig, FileImages, decoding, load_data
-from binas.data.decoding import Format, UnreadableError, decode
-from binas.data.division import Names
+from binas.data.config import Format, Names
+from binas.data.decoding import UnreadableError, decode
 from binas.data.file_images import AHEAD, work_ahead
 from binas.data.folder import image_folder
 

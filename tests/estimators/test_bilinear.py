@@ -8,18 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from made import UNEVEN, random_contributions, space_of
 
 from binas.base.errors import EstimatorError
 from binas.estimators import BilinearEstimator
 from binas.estimators.bilinear import contributions_on_link
 from binas.estimators.links import LINKS, LinkName, get_link
-from binas.search import SearchProblem, as_objective, solve
+from binas.estimators.objective import BilinearObjective
+from binas.search import SearchProblem, solve
 from binas.search.matrices import paper_form
-from binas.search.objective import BilinearObjective
-from binas.space import Architecture, Encoding, SearchSpace, enumerate_all, sample
+from binas.space import Architecture, SearchSpace, enumerate_all, sample
 from binas.tables import Column, Contributions, Provenance
 from strategies import plain_spaces
 
@@ -30,8 +29,8 @@ links = pytest.mark.parametrize("link", LINKS)
 def sum_formula(table: Contributions, architecture: Architecture) -> float:
     """E[Acc] + sum_s sum_b beta Delta_b + sum_s sum_b sum_{b' >= b} sum_c alpha Delta_{b,c} beta, term by term."""
     space = table.space
-    alpha, beta = Encoding(space).encode(architecture)
-    blocks, depths = Encoding(space).alpha_blocks, Encoding(space).beta_stages
+    alpha, beta = space.layout.encode(architecture)
+    blocks, depths = space.layout.config_slices, space.layout.beta_slices
     total = table.base
     for s, stage in enumerate(space.stages):
         own = beta[depths[s]]
@@ -48,8 +47,8 @@ def test_prediction_equals_sum_formula_equals_matrix_formula(space: SearchSpace,
     table = random_contributions(space, seed)
     estimator = BilinearEstimator(table)
     architecture = sample(space, np.random.default_rng(seed))
-    form = paper_form(SearchProblem(space, as_objective(estimator))).objective
-    by_matrix = form.value(*Encoding(space).encode(architecture))
+    form = paper_form(SearchProblem(space, estimator.objective())).objective
+    by_matrix = form.value(*space.layout.encode(architecture))
     assert estimator.predict([architecture])[0] == pytest.approx(sum_formula(table, architecture), abs=1e-9)
     assert by_matrix == pytest.approx(sum_formula(table, architecture), abs=1e-9)
 
@@ -66,11 +65,11 @@ def test_contributions_mean_the_same_one_at_a_time(link: LinkName) -> None:
 def test_links_are_monotone_so_the_optimum_is_the_sums(link: LinkName) -> None:
     estimator = BilinearEstimator(random_contributions(UNEVEN), link)
     predicted = estimator.predict(EVERY)
-    found = solve(SearchProblem(UNEVEN, as_objective(estimator)))
+    found = solve(SearchProblem(UNEVEN, estimator.objective()))
     assert found.architecture is not None
     assert found.architecture == EVERY[int(np.argmax(predicted))]
-    assert float(estimator.link.inverse(found.accuracy)) == pytest.approx(predicted.max())
-    sums = estimator.link.forward(predicted)
+    assert found.accuracy == pytest.approx(predicted.max())
+    sums = estimator.scale.forward(predicted)
     np.testing.assert_array_equal(np.argsort(sums, kind="stable"), np.argsort(predicted, kind="stable"))
 
 

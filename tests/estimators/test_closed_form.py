@@ -24,10 +24,9 @@ from binas.estimators import (
     load_predictor,
 )
 from binas.estimators.closed_form import ClosedFormPredictor
-from binas.estimators.encoded import one_hot_rows
-from binas.estimators.files import closed_form_from_data
 from binas.estimators.links import LINKS, LinkName, get_link
-from binas.search import SearchProblem, as_objective, evaluate, solve
+from binas.estimators.predictors import closed_form_from_data
+from binas.search import SearchProblem, evaluate, solve
 from binas.space import enumerate_all
 from binas.tables import Samples
 from binas.testing import brute_force
@@ -42,7 +41,7 @@ kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda cls: cls.kind)
 solvers = pytest.mark.parametrize("solver", ["svd", "ridge"])
 
 EVERY = enumerate_all(UNEVEN)
-ROWS = one_hot_rows(UNEVEN, EVERY)
+ROWS = UNEVEN.layout.rows(EVERY)
 
 
 def quadratic_truth(seed: int = 0, noise: float = 0.0) -> np.ndarray:
@@ -72,7 +71,7 @@ def algorithm_2(x: np.ndarray, y: np.ndarray, k: int) -> tuple[float, np.ndarray
 def test_algorithm_2_of_the_paper(k: int) -> None:
     samples = some(50)
     found = QuadraticPredictor(components=k).fit(samples)
-    b, a, q = algorithm_2(one_hot_rows(UNEVEN, samples.architectures), samples.accuracy, k)
+    b, a, q = algorithm_2(UNEVEN.layout.rows(samples.architectures), samples.accuracy, k)
     assert found.constant_ == pytest.approx(b)
     np.testing.assert_allclose(found.linear_, a, atol=1e-9)
     np.testing.assert_allclose(found.quadratic_, q, atol=1e-9)
@@ -90,7 +89,7 @@ def features(rows: np.ndarray, kind: type[ClosedFormPredictor]) -> np.ndarray:
 @kinds
 def test_svd_is_principal_component_regression(kind: type[ClosedFormPredictor]) -> None:
     samples = some(50)
-    rows = one_hot_rows(UNEVEN, samples.architectures)
+    rows = UNEVEN.layout.rows(samples.architectures)
     peer = make_pipeline(PCA(n_components=6, svd_solver="full"), LinearRegression())
     peer.fit(features(rows, kind), samples.accuracy)
     found = kind(solver="svd", components=6).fit(samples)
@@ -101,7 +100,7 @@ def test_svd_is_principal_component_regression(kind: type[ClosedFormPredictor]) 
 @pytest.mark.parametrize("link", LINKS)
 def test_ridge_is_scikit_learns(kind: type[ClosedFormPredictor], link: LinkName) -> None:
     samples = some(50)
-    rows = one_hot_rows(UNEVEN, samples.architectures)
+    rows = UNEVEN.layout.rows(samples.architectures)
     scale = get_link(link)
     peer = Ridge(alpha=2.0).fit(features(rows, kind), scale.forward(samples.accuracy))
     found = kind(link=link, solver="ridge", ridge=2.0).fit(samples)
@@ -167,7 +166,7 @@ class TestSearch:
         (BilinearPredictor, "miqcp"), (QuadraticPredictor, "miqcp")], ids=lambda x: getattr(x, "kind", x))  # fmt: skip
     def test_the_optimum_is_found(self, kind: type[ClosedFormPredictor], solver: str, link: LinkName) -> None:
         predictor = kind(link=link).fit(some(70, noise=0.3))
-        problem = SearchProblem(UNEVEN, as_objective(predictor))
+        problem = SearchProblem(UNEVEN, predictor.objective())
         predicted = predictor.predict(EVERY)
         found = solve(problem, solver)
         assert found.status == "optimal"
@@ -178,13 +177,13 @@ class TestSearch:
     @kinds
     def test_objectives_have_the_values_of_predictions(self, kind: type[ClosedFormPredictor]) -> None:
         predictor = kind(link="log").fit(some(50, noise=0.5))
-        problem = SearchProblem(UNEVEN, as_objective(predictor))
+        problem = SearchProblem(UNEVEN, predictor.objective())
         values = [evaluate(problem, item).accuracy for item in EVERY]
-        np.testing.assert_allclose(predictor.predict(EVERY), get_link("log").inverse(values))
+        np.testing.assert_allclose(values, predictor.predict(EVERY))
 
     def test_not_before_fitting(self) -> None:
         with pytest.raises(EstimatorError, match="this quadratic predictor has learned nothing yet"):
-            as_objective(QuadraticPredictor())
+            QuadraticPredictor().objective()
 
 
 class TestFiles:

@@ -10,10 +10,9 @@ from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from binas.base.errors import EstimatorError
 from binas.estimators import BilinearPredictor, QuadraticPredictor, WithinStageEstimator, gram
-from binas.estimators.encoded import one_hot_rows
 
 SAMPLES = 60
-ROWS = one_hot_rows(UNEVEN, distinct(UNEVEN, SAMPLES))
+ROWS = UNEVEN.layout.rows(distinct(UNEVEN, SAMPLES))
 TARGET = np.random.default_rng(0).normal(size=SAMPLES)
 CENTRED = TARGET - TARGET.mean()
 FORMS = {

@@ -9,8 +9,7 @@ import pytest
 
 from binas.base.errors import EstimatorError
 from binas.base.statistics import kendall
-from binas.estimators.judging import CostLimit, report
-from binas.estimators.noise import ceiling_from_halves, noise_ceiling, simulated_ceiling
+from binas.estimators.judging import CostLimit, ceiling_from_halves, noise_ceiling, report, simulated_ceiling
 from binas.space import load_space, sample_many
 from binas.tables import Sample, Samples
 

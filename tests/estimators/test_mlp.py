@@ -14,12 +14,11 @@ from safetensors.torch import save_file
 from binas.base.errors import EstimatorError, FileError
 from binas.base.statistics import kendall
 from binas.estimators import QuadraticPredictor, load_predictor
-from binas.estimators.encoded import one_hot_rows
 from binas.estimators.links import LINKS, LinkName, get_link
 from binas.estimators.mlp import MLPPredictor
-from binas.search import SearchProblem, as_objective, evaluate, solve
-from binas.search.objective import CallableObjective
-from binas.space import Encoding, enumerate_all, load_space
+from binas.estimators.objective import CallableObjective
+from binas.search import SearchProblem, evaluate, solve
+from binas.space import enumerate_all, load_space
 from binas.tables import Samples
 
 EVERY = enumerate_all(UNEVEN)
@@ -28,7 +27,7 @@ SMALL: dict[str, Any] = {"hidden": (32, 32), "epochs": 60, "patience": 10, "lear
 
 def accuracies() -> np.ndarray:
     """A product over stages: interactions of every order."""
-    rows, rng = one_hot_rows(UNEVEN, EVERY), np.random.default_rng(0)
+    rows, rng = UNEVEN.layout.rows(EVERY), np.random.default_rng(0)
     parts = [1 + 0.3 * rows @ rng.normal(size=rows.shape[1]) for _ in range(3)]
     return np.asarray(80 + 5 * np.tanh(np.prod(parts, axis=0)))
 
@@ -74,27 +73,27 @@ def test_links(link: LinkName) -> None:
     found = MLPPredictor(link=link, **SMALL).fit(training())
     predicted = found.predict(EVERY)
     np.testing.assert_allclose(
-        found.totals(one_hot_rows(UNEVEN, EVERY)), get_link(link).forward(predicted), rtol=1e-6
+        found.totals(UNEVEN.layout.rows(EVERY)), get_link(link).forward(predicted), rtol=1e-6
     )
     assert kendall(predicted, accuracies()) > 0.8
 
 
 class TestSearch:
     def test_objective_is_the_prediction(self, fitted: MLPPredictor) -> None:
-        problem = SearchProblem(UNEVEN, as_objective(fitted))
+        problem = SearchProblem(UNEVEN, fitted.objective())
         values = [evaluate(problem, item).accuracy for item in EVERY[:20]]
         np.testing.assert_allclose(values, fitted.predict(EVERY[:20]), rtol=1e-6)
 
     def test_relaxed_values_and_gradients(self, fitted: MLPPredictor) -> None:
-        objective = as_objective(fitted)
+        objective = fitted.objective()
         assert isinstance(objective, CallableObjective)
         assert objective.relaxed is not None
         assert objective.gradient is not None
-        encoding = Encoding(UNEVEN)
+        layout = UNEVEN.layout
         for item in EVERY[::97]:
-            relaxed = objective.relaxed(*encoding.encode(item))
+            relaxed = objective.relaxed(*layout.encode(item))
             assert relaxed == pytest.approx(fitted.predict([item])[0], rel=1e-6)
-        alpha, beta = encoding.uniform()
+        alpha, beta = layout.uniform()
         of_alpha, of_beta = objective.gradient(alpha, beta)
         step = 1e-3
         for vector, slopes in ((alpha, of_alpha), (beta, of_beta)):
@@ -109,7 +108,7 @@ class TestSearch:
     @pytest.mark.parametrize("solver", ["evolution", "frank-wolfe"])
     def test_solvers_take_it(self, fitted: MLPPredictor, solver: str) -> None:
         settings = {"iterations": 30}
-        found = solve(SearchProblem(UNEVEN, as_objective(fitted)), solver, **settings)
+        found = solve(SearchProblem(UNEVEN, fitted.objective()), solver, **settings)
         assert found.architecture is not None
         assert found.accuracy is not None
         assert found.accuracy > np.quantile(fitted.predict(EVERY), 0.9)
@@ -165,6 +164,6 @@ def test_too_few_samples() -> None:
 
 
 def test_nothing_before_fitting() -> None:
-    for use in (lambda: MLPPredictor().predict(EVERY), lambda: as_objective(MLPPredictor())):
+    for use in (lambda: MLPPredictor().predict(EVERY), lambda: MLPPredictor().objective()):
         with pytest.raises(EstimatorError, match="this mlp predictor has learned nothing yet"):
             use()

@@ -20,9 +20,8 @@ from binas.estimators import (
     report,
 )
 from binas.estimators.closed_form import Solver
-from binas.estimators.encoded import one_hot_rows
-from binas.estimators.links import LinkName, get_link
-from binas.search import SearchProblem, as_objective, solve
+from binas.estimators.links import LinkName
+from binas.search import SearchProblem, solve
 from binas.space import Architecture, Config, SearchSpace, Stage, load_space
 from binas.tables import Sample, Samples
 from binas.testing.tables import MacroRecord, read_nas_bench_macro
@@ -89,14 +88,14 @@ def test_pairwise_with_link_and_all_data(layers: Samples, solver: Solver) -> Non
 
 def least_squares(samples: Samples) -> np.ndarray:
     """Additive least squares, as a user would write it."""
-    rows = np.column_stack([np.ones(len(samples)), one_hot_rows(LAYERS, samples.architectures)])
+    rows = np.column_stack([np.ones(len(samples)), LAYERS.layout.rows(samples.architectures)])
     return np.asarray(np.linalg.lstsq(rows, samples.accuracy, rcond=None)[0][1:])
 
 
 def test_one_hundred_architectures(layers: Samples) -> None:
     """Links and shrinkage beat additive least squares, and the 0.825 quoted for it, with 100 measured architectures."""
     every = layers.architectures
-    rows = one_hot_rows(LAYERS, every)
+    rows = LAYERS.layout.rows(every)
     found: dict[str, list[float]] = {"least squares": [], "additive": [], "quadratic": []}
     for seed in range(6):
         some = layers.split(100, seed)[0]
@@ -154,9 +153,9 @@ def test_the_optimum_of_a_within_stage_estimator_is_a_good_network(
     networks: Samples, records: dict[Architecture, MacroRecord]
 ) -> None:
     estimator = WithinStageEstimator(link="log").fit(networks.split(500, 1)[0])
-    found = solve(SearchProblem(networks.space, as_objective(estimator)))
+    found = solve(SearchProblem(networks.space, estimator.objective()))
     assert found.status == "optimal"
     assert found.architecture is not None
     predicted = estimator.predict(networks.architectures)
-    assert found.accuracy == pytest.approx(float(get_link("log").forward(predicted.max())))
+    assert found.accuracy == pytest.approx(predicted.max())
     assert records[found.architecture].accuracy > np.quantile(networks.accuracy, 0.98)

@@ -7,9 +7,9 @@ import pytest
 from made import UNEVEN, random_contributions, space_of
 
 from binas.estimators import BilinearEstimator, ablation
+from binas.estimators.bilinear import separated
 from binas.estimators.links import LINKS, LinkName
-from binas.estimators.parts import separated
-from binas.search.objective import BilinearObjective
+from binas.estimators.objective import BilinearObjective
 from binas.space import enumerate_all, sample_many
 from binas.tables import Column
 

@@ -8,8 +8,8 @@ from made import UNEVEN, distinct, samples_of, space_of
 
 from binas.base.errors import EstimatorError
 from binas.estimators import WithinStageEstimator
-from binas.estimators.encoded import one_hot_rows, stage_columns
-from binas.search import Limit, SearchProblem, as_objective, frontier, solve
+from binas.search import SearchProblem, frontier, solve
+from binas.search.limits import Limit
 from binas.space import enumerate_all
 from binas.tables import Cost, parse_unit
 from binas.testing import brute_force, brute_force_frontier
@@ -20,10 +20,10 @@ EVERY = enumerate_all(UNEVEN)
 
 def fitted(seed: int) -> WithinStageEstimator:
     """Learned from accuracies with strong interactions inside stages."""
-    rng, rows = np.random.default_rng(seed), one_hot_rows(UNEVEN, EVERY)
+    rng, rows = np.random.default_rng(seed), UNEVEN.layout.rows(EVERY)
     accuracy = np.full(len(EVERY), 70.0)
     for s in range(len(UNEVEN.stages)):
-        own = rows[:, stage_columns(UNEVEN, s)]
+        own = rows[:, UNEVEN.layout.stage_entries(s)]
         size = own.shape[1]
         accuracy += ((own @ rng.normal(size=(size, size))) * own).sum(axis=1)
     return WithinStageEstimator(ridge=1e-6).fit(samples_of(UNEVEN, accuracy, EVERY))
@@ -36,7 +36,7 @@ def test_search_is_exact_under_limits(seed: int, limit: float) -> None:
     cost = Cost(
         "latency", parse_unit("ms"), 1.0, random_column(UNEVEN, np.random.default_rng(seed), 0.5, 3.0)
     )
-    problem = SearchProblem(UNEVEN, as_objective(estimator), {"latency": cost}, (Limit("latency", limit),))
+    problem = SearchProblem(UNEVEN, estimator.objective(), {"latency": cost}, (Limit("latency", limit),))
     best = brute_force(problem)
     found = solve(problem)
     assert (found.accuracy is None) == (best is None)
@@ -62,7 +62,7 @@ def test_nothing_across_stages() -> None:
     estimator = fitted(0)
     inside = np.zeros_like(estimator.quadratic_, dtype=bool)
     for s in range(len(UNEVEN.stages)):
-        inside[np.ix_(stage_columns(UNEVEN, s), stage_columns(UNEVEN, s))] = True
+        inside[np.ix_(UNEVEN.layout.stage_entries(s), UNEVEN.layout.stage_entries(s))] = True
     assert not estimator.quadratic_[~inside].any()
 
 

@@ -17,11 +17,9 @@ from binas.base.errors import BinasError, ModelError
 from binas.base.files import write_bytes
 from binas.data import normalise
 from binas.export import export_network, load_model
-from binas.export.drawing import draw
+from binas.export.card import draw
 from binas.export.graph import Graph
-from binas.export.onnx_file import onnx_file
-from binas.export.parity import BATCHES, TOLERANCE, Parity, check_parity
-from binas.export.torch_file import torch_file
+from binas.export.graph_files import BATCHES, TOLERANCE, Parity, check_parity, onnx_file, torch_file
 
 
 def some_bytes(count: int, seed: int = 5) -> torch.Tensor:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from binas.base.errors import TableError
 from binas.insights import Effects, depth_steps, find_insights, option_steps, rank_rules, sentences
-from binas.run.example import paper_contributions, paper_costs
 from binas.space import load_space
 from binas.space.space import Config, SearchSpace, Stage
 from binas.tables import Column, Contributions, Cost, parse_unit
+from binas.testing.paper_example import paper_contributions, paper_costs
 
 
 def space_of(*stages, depths=(1, 2)):

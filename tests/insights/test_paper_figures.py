@@ -3,8 +3,8 @@
 import pytest
 
 from binas.insights import find_insights
-from binas.run.example import paper_contributions, paper_costs
 from binas.space import load_space
+from binas.testing.paper_example import paper_contributions, paper_costs
 
 # As printed: left (depth and latency of a block), middle (per stage), right (per block).
 THIRD_BLOCK = [0.327805, 0.253799, 0.319214, 0.691796, 0.987206]

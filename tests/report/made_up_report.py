@@ -9,7 +9,6 @@ import numpy as np
 from binas.base.interval import Interval
 from binas.costs import analytic_costs
 from binas.report.data import Chosen, Reference, ReportData, StepTime
-from binas.report.frontier_numbers import standard_errors
 from binas.search import Limit, SearchProblem, evaluate, solve
 from binas.space import load_space
 from binas.space.sampling import sample_many
@@ -126,14 +125,12 @@ def samples(problem: SearchProblem) -> Samples:
 def chosen(problem: SearchProblem, limit: float, i: int) -> Chosen:
     found = solve(problem.with_limits([Limit("latency", limit)])).evaluation
     assert found is not None
-    errors = standard_errors(contributions(), [found.architecture])
-    assert errors is not None
     cost = found.costs["latency"]
     return Chosen(
         f"latency <= {limit:g} ms",
         found.architecture,
         found.accuracy,
-        float(errors[0]),
+        found.accuracy_stderr,
         cost,
         Interval(value=cost * 1.01, low=cost, high=cost * 1.02),
         found.accuracy - 0.3,

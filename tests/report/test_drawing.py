@@ -1,6 +1,6 @@
 import pytest
 
-from binas.report.drawing import drawing
+from binas.report.numbers import drawing
 from binas.space import load_space
 from binas.space.space import Config, SearchSpace, Stage
 
@@ -10,8 +10,8 @@ def space_of(*configs):
 
 
 def test_the_paper_s_space_has_width_glyph_and_badge():
-    found = drawing(load_space("imagenet-mbconv"))
-    assert (found["width"], found["most"], found["glyph"], found["badges"]) == (
+    parts = drawing(load_space("imagenet-mbconv"))
+    assert (parts["width"], parts["most"], parts["glyph"], parts["badges"]) == (
         "expansion",
         6.0,
         "kernel",
@@ -20,13 +20,13 @@ def test_the_paper_s_space_has_width_glyph_and_badge():
 
 
 def test_names_are_the_fallback():
-    found = drawing(space_of(Config("a"), Config("b")))
-    assert found == {"width": None, "most": 1.0, "glyph": None, "badges": [], "words": []}
+    parts = drawing(space_of(Config("a"), Config("b")))
+    assert parts == {"width": None, "most": 1.0, "glyph": None, "badges": [], "words": []}
 
 
 def test_other_options_are_words_and_switches_badges():
-    found = drawing(space_of(Config("a", (("act", "re"), ("skip", True), ("rate", 0.5)))))
-    assert (found["words"], found["badges"]) == (["act", "rate"], ["skip"])
+    parts = drawing(space_of(Config("a", (("act", "re"), ("skip", True), ("rate", 0.5)))))
+    assert (parts["words"], parts["badges"]) == (["act", "rate"], ["skip"])
 
 
 @pytest.mark.parametrize("kernel", [11, 3.5, "3x3", True, 0])
@@ -35,5 +35,5 @@ def test_a_kernel_that_is_no_small_whole_number_is_no_grid_of_dots(kernel):
 
 
 def test_some_configs_may_lack_an_option():
-    found = drawing(load_space("nas-bench-macro"))
-    assert (found["width"], found["glyph"], found["words"]) == ("expansion", "kernel", ["op"])
+    parts = drawing(load_space("nas-bench-macro"))
+    assert (parts["width"], parts["glyph"], parts["words"]) == ("expansion", "kernel", ["op"])

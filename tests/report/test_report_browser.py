@@ -10,11 +10,12 @@ import pytest
 from made_up_report import contributions, costs, full_report
 
 from binas.report.page import Reference, ReportData, write_report
-from binas.run.example import paper_contributions, paper_costs
-from binas.search import Limit, SearchProblem, best_architectures, evaluate, solve
+from binas.report.plots import plot_frontier
+from binas.search import Limit, SearchProblem, best_architectures, evaluate, frontier, solve
 from binas.search.price import prices
 from binas.space import load_space
 from binas.tables import Column, Contributions, Cost, CostTable, parse_unit
+from binas.testing.paper_example import paper_contributions, paper_costs
 
 FLAGS = [
     "--headless",
@@ -66,7 +67,8 @@ def files(tmp_path_factory):
     }
     for name, data in reports.items():
         write_report(data, folder / f"{name}.html")
-    return {name: folder / f"{name}.html" for name in reports}
+    plot_frontier(frontier(PROBLEM, "latency"), folder / "plot.html")
+    return {name: folder / f"{name}.html" for name in (*reports, "plot")}
 
 
 @pytest.fixture
@@ -220,6 +222,12 @@ def test_sections_are_those_there_are_numbers_for(show):
     everything = ["chosen", "explore", "insights", "formula", "ranking", "training", "time", "again"]
     assert show().locator("main > section").evaluate_all(ids) == everything
     assert show("paper").locator("main > section").evaluate_all(ids) == ["explore", "insights"]
+
+
+def test_a_plot_on_a_page_of_its_own_names_the_networks(show):
+    titles = show("plot").locator(".plot svg title").all_text_contents()
+    cheapest = frontier(PROBLEM, "latency").architecture(0)
+    assert titles[0].startswith(f"{cheapest}: ")
 
 
 def test_a_space_of_other_options_is_drawn_with_names(show):

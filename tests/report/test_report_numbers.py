@@ -10,13 +10,13 @@ import pytest
 from made_up_report import SPACE, contributions, costs, full_report
 
 from binas.base.errors import ArchitectureError, TableError
+from binas.estimators import BilinearEstimator
 from binas.report import frontier_numbers as traced
 from binas.report.data import Chosen, Reference, ReportData
 from binas.report.frontier_numbers import significant, slider, standard_errors
 from binas.report.numbers import report_numbers, summary
 from binas.search import BilinearObjective, Limit, SearchProblem, best_architectures, frontier
-from binas.space import Architecture, enumerate_all, load_space
-from binas.space.sampling import sample_many
+from binas.space import Architecture, enumerate_all, load_space, sample_many
 from binas.tables import Column, Contributions, Cost, CostTable, Sample, Samples, parse_unit
 
 PROBLEM = SearchProblem.build(contributions(), costs())
@@ -62,7 +62,7 @@ def test_a_thinned_frontier_says_what_it_loses(monkeypatch):
 def test_standard_errors_come_from_the_covariance():
     architectures = sample_many(SPACE, 5, 0)
     table = contributions()
-    found = standard_errors(table, architectures)
+    found = standard_errors(BilinearEstimator(table), architectures)
     for architecture, error in zip(architectures, found, strict=True):
         z = [1.0]
         for s, stage in enumerate(SPACE.stages):
@@ -82,8 +82,8 @@ def test_standard_errors_without_covariance_are_those_of_the_search():
     architectures = sample_many(SPACE, 4, 1)
     objective = BilinearObjective.from_contributions(table)
     expected = [objective.standard_error(SPACE, item) for item in architectures]
-    assert standard_errors(table, architectures) == pytest.approx(expected)
-    assert standard_errors(replace(table, stderr=None), architectures) is None
+    assert standard_errors(BilinearEstimator(table), architectures) == pytest.approx(expected)
+    assert standard_errors(BilinearEstimator(replace(table, stderr=None)), architectures) is None
 
 
 def test_runner_ups_are_the_best_after_the_optimum(numbers):

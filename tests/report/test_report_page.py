@@ -10,8 +10,8 @@ from made_up_report import full_report
 
 from binas.base.errors import FileError
 from binas.report.page import Reference, ReportData, embedded, render, write_report
-from binas.run.example import paper_contributions, paper_costs
 from binas.space import load_space
+from binas.testing.paper_example import paper_contributions, paper_costs
 
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"
 

@@ -2,7 +2,7 @@ import pytest
 
 from binas.base.errors import SpaceError
 from binas.costs import analytic_costs
-from binas.run.table_files import space_of_table
+from binas.run.folder import space_of_table
 from binas.space import load_space, save_space
 from binas.space.files import space_from_data, space_to_data
 

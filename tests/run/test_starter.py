@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from binas.base.errors import DataError, FileError
-from binas.run.config import RunConfig, load_config
+from binas.run.config import config_model, load_config
 from binas.run.start import create_run
 from binas.run.starter import chosen_space, look, write_starter
 from binas.space import load_space
@@ -48,10 +48,10 @@ def test_every_setting_stands_there_with_its_default(tmp_path):
     assert text.startswith("# binas run mine.yaml --out runs/mine\n")
     (tmp_path / "bare.yaml").write_text(re.sub(r"(?m)^( *)#(?=[a-z])", r"\1", text))
     bare, plain = (load_config(tmp_path / name) for name in ("bare.yaml", "mine.yaml"))
-    assert bare.model_dump() == plain.model_dump() == RunConfig().model_dump()
-    for part in RunConfig.model_fields:
+    assert bare.model_dump() == plain.model_dump() == config_model()().model_dump()
+    for part in config_model().model_fields:
         assert re.search(rf"(?m)^#?{part}:", text)
-    assert "# time for measuring, at most\n  #seconds: 300.0\n" in text
+    assert "# time for measuring, at most, for each variant\n  #seconds: 300.0\n" in text
 
 
 @pytest.mark.parametrize("there", ["mine.yaml", "mine-space.yaml"])

@@ -16,33 +16,13 @@ from small_data import bars
 
 import binas.base.files
 import binas.training.checkpoint
-from binas.run import costs_step, engine
+from binas.run import engine
 from binas.run.config import load_config
 from binas.run.log import read_log
 from binas.run.run import open_run
 from binas.run.start import create_run
-from binas.run.steps import STEPS as ALL
-from tiny_run import NETWORKS, STEPS, call, final, made_table, one_thread, run_json, write_config
-
-
-@pytest.fixture(scope="module")
-def config(tmp_path_factory):
-    return write_config(tmp_path_factory.mktemp("config"))
-
-
-@pytest.fixture(scope="module")
-def finished(config, tmp_path_factory):
-    """A run nobody interrupted."""
-    folder = tmp_path_factory.mktemp("run") / "run"
-    done = run_json(config, "--out", folder)
-    assert done["done"] == STEPS
-    return folder
-
-
-@pytest.fixture
-def copied(finished, tmp_path):
-    shutil.copytree(finished, tmp_path / "run")
-    return tmp_path / "run"
+from binas.tasks import all_steps
+from tiny_run import NETWORKS, STEPS, TRAIN, call, final, made_table, one_thread, run_json, write_config
 
 
 class Died(BaseException):
@@ -51,7 +31,7 @@ class Died(BaseException):
 
 def go_on(folder, config):
     with one_thread():
-        return engine.advance(create_run(folder, load_config(config)), ALL)
+        return engine.advance(create_run(folder, load_config(config)), all_steps())
 
 
 def test_killed_at_every_step_boundary(finished, config, tmp_path, monkeypatch):
@@ -128,30 +108,32 @@ def test_an_unchanged_run_is_left_alone(copied, config):
     assert set(changed) <= {"config.yaml", "space.yaml"}
 
 
-AFTER_SUPERNET = ["contributions", "samples", "check", "search", *NETWORKS]
+AFTER_SUPERNET = ["estimate", "sample", "check", "search", *NETWORKS]
 
 
 @pytest.mark.parametrize(
     ("change", "redone"),
     [
         ("search.limits=[latency=20%]", ["search", *NETWORKS]),
-        ("training.finetune.learning_rate=0.02", ["finetune", "export", "report"]),
+        ("search.estimator=additive-log", ["search", *NETWORKS]),
+        ("finetune.learning_rate=0.02", ["finetune", "export", "report"]),
         ("compare.random=3", ["compare", "report"]),
         ("export.formats=[onnx]", ["export", "report"]),
-        ("measuring.table=other.json", ["costs", "search", *NETWORKS]),
-        ("measuring.backend=torch", []),  # with a table nothing is measured
-        ("contributions.passes=5", ["contributions", "check", "search", *NETWORKS]),
-        ("check.count=8", ["samples", "check", "report"]),
+        ("report.cost=macs", ["report"]),
+        ("measure.table=other.json", ["measure", "search", *NETWORKS]),
+        ("measure.backend=torch", []),  # with a table nothing is measured
+        ("estimate.passes=5", ["estimate", "check", "search", *NETWORKS]),
+        ("sample.count=8", ["sample", "check", "report"]),
         ("check.resamples=11", ["check"]),
-        ("training.checkpoint_seconds=7", []),
-        ("training.supernet.learning_rate=0.02", ["supernet", *AFTER_SUPERNET]),
-        ("training.heaviest.learning_rate=0.02", ["heaviest", "supernet", *AFTER_SUPERNET]),
-        ("data.seed=3", ["data", "heaviest", "supernet", *AFTER_SUPERNET]),
+        ("train.checkpoint_seconds=7", []),
+        ("train.supernet.learning_rate=0.02", ["train.supernet", *AFTER_SUPERNET]),
+        ("train.heaviest.learning_rate=0.02", ["train.heaviest", "train.supernet", *AFTER_SUPERNET]),
+        ("data.seed=3", [*TRAIN, *AFTER_SUPERNET]),
     ],
 )
 def test_a_change_redoes_only_what_depends_on_it(copied, config, monkeypatch, change, redone):
     monkeypatch.chdir(config.parent)
-    trains = "supernet" in redone
+    trains = "train.supernet" in redone
     assert (
         run_json(config, "--out", copied, "--set", change, *(["--redo"] if trains else []))["done"] == redone
     )
@@ -159,30 +141,46 @@ def test_a_change_redoes_only_what_depends_on_it(copied, config, monkeypatch, ch
     assert json.loads(call("status", copied, "--json")[1])["left_seconds"] == 0
 
 
+def test_another_estimator_is_searched_with(copied):
+    """What the search believes stands in the answers, and their accuracies are its own."""
+    before = {answer.question: answer for answer in open_run(copied).answers}
+    assert {answer.estimator for answer in before.values()} == {"additive"}
+    assert call("search", copied, "--estimator", "additive-log")[0] == 0
+    run = open_run(copied)
+    assert {answer.estimator for answer in run.answers} == {"additive-log"}
+    log = run.tables.estimator("additive-log")
+    for answer in run.answers:
+        (accuracy,) = log.predict([run.space.parse(answer.architecture)])
+        assert answer.accuracy == pytest.approx(accuracy)
+        assert answer.accuracy != before[answer.question].accuracy
+    assert run_json("--out", copied)["done"] == NETWORKS
+
+
 def test_another_device_measures_again(copied, monkeypatch):
     """Settings, model of the device and version of the runtime all count; training does not depend on them."""
     measured = []
 
-    def measures(space, how, samples, seed):
+    def measures(space, how, samples, seed, quantity):
         measured.append(how.settings.threads)
         cost = made_table(1e-4)["latency"]
-        return SimpleNamespace(cost=cost, session=SimpleNamespace(warnings=("a noisy machine",)))
+        session = SimpleNamespace(warnings=("a noisy machine",), estimates={}, seconds=1.0)
+        return SimpleNamespace(cost=cost, session=session)
 
-    monkeypatch.setattr(costs_step, "measure_space", measures)
-    once, after = ["costs", "search", *NETWORKS], ["--set", "measuring.threads=2"]
-    own = ["--out", copied, "--set", "measuring.table=null", "--set", "search.closed_loop=false"]
+    monkeypatch.setattr("binas.costs.measure.measure_space", measures)
+    once, after = ["measure", "search", *NETWORKS], ["--set", "measure.threads=2"]
+    own = ["--out", copied, "--set", "measure.table=null", "--set", "search.closed_loop=false"]
     assert run_json(*own)["done"] == once
     assert run_json(*own)["done"] == []
-    assert run_json(*own, *after)["done"] == ["costs"]  # the same numbers: nothing follows
-    monkeypatch.setattr(costs_step, "device_name", lambda settings: "another CPU")
-    told = json.loads(call("status", copied, "--json")[1])["steps"][3]
-    assert told["state"] == "stale"
-    assert "now 'another CPU'" in told["why"][0]
-    assert run_json(*own, *after)["done"] == ["costs"]
+    assert run_json(*own, *after)["done"] == ["measure"]  # the same numbers: nothing follows
+    monkeypatch.setattr("binas.costs.machine.device_name", lambda settings: "another CPU")
+    step = json.loads(call("status", copied, "--json")[1])["steps"][3]
+    assert (step["step"], step["state"]) == ("measure", "stale")
+    assert "now 'another CPU'" in step["why"][0]
+    assert run_json(*own, *after)["done"] == ["measure"]
     assert measured == [1, 2, 2]
 
 
-@pytest.mark.parametrize("change", ["training.seed=5", "training.supernet.epochs=2", "data.limit=100"])
+@pytest.mark.parametrize("change", ["train.seed=5", "train.supernet.epochs=2", "data.limit=100"])
 def test_finished_training_is_not_thrown_away_unasked(copied, change):
     before = {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()}
     code, said = call("run", "--out", copied, "--set", change)
@@ -192,12 +190,13 @@ def test_finished_training_is_not_thrown_away_unasked(copied, change):
     assert before == {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()}
 
 
-def test_weights_that_are_gone_are_trained_again_and_what_follows_stays(copied, finished):
+def test_weights_that_are_gone_are_trained_again_when_asked_and_what_follows_stays(copied, finished):
     """Training is exact, so the heaviest network comes out the same, and the supernet need not be done again."""
     (copied / "heaviest" / "weights.json").unlink()
     kept = {path: path.stat().st_mtime_ns for path in (copied / "supernet").iterdir()}
-    with one_thread():
-        assert engine.advance(open_run(copied), ALL) == ["heaviest"]
+    code, said = call("run", "--out", copied)
+    assert (code, "is missing" in said, "--redo" in said) == (2, True, True)
+    assert run_json("--out", copied, "--redo")["done"] == ["train.heaviest"]
     assert kept == {path: path.stat().st_mtime_ns for path in kept}
     assert final(copied) == final(finished)
 
@@ -209,32 +208,33 @@ def test_a_redo_that_is_killed_goes_on_without_being_allowed_again(copied, monke
         write(folder, record)
         raise Died
 
-    run = create_run(copied, load_config(copied / "config.yaml", ["training.seed=5"]), redo=True)
+    run = create_run(copied, load_config(copied / "config.yaml", ["train.seed=5"]), redo=True)
     monkeypatch.setattr(engine, "write_record", dies)
     with pytest.raises(Died):
-        engine.advance(run, ALL)
+        engine.advance(run, all_steps())
     monkeypatch.setattr(engine, "write_record", write)
-    assert run_json("--out", copied)["done"] == [step for step in STEPS if step not in ("data", "costs")]
+    assert run_json("--out", copied)["done"] == [
+        step for step in STEPS if step not in ("train.data", "measure")
+    ]
 
 
 def test_what_is_redone_is_kept_and_said(copied, config):
     weights = {path.name for path in (copied / "supernet").iterdir()}
-    assert call("run", "--out", copied, "--redo", "--set", "training.supernet.epochs=2", "--quiet")[0] == 0
-    (kept,) = (copied / "old").glob("*-supernet")
+    assert call("run", "--out", copied, "--redo", "--set", "train.supernet.epochs=2", "--quiet")[0] == 0
+    (kept,) = (copied / "old").glob("*-train.supernet")
     assert {path.name for path in (kept / "supernet").iterdir()} == weights
     assert (kept / "metrics.jsonl").exists()
     log = [json.loads(line) for line in (copied / "log.jsonl").read_text().splitlines()]
-    assert any(event["event"] == "set aside" and event["step"] == "supernet" for event in log)
+    assert any(event["event"] == "set aside" and event["step"] == "train.supernet" for event in log)
 
 
-def test_networks_of_architectures_already_tuned_are_used_again(copied, config):
+def test_networks_of_architectures_already_tuned_are_used_again(copied):
     before = {path: path.stat().st_mtime_ns for path in (copied / "networks").rglob("weights*")}
-    first = json.loads((copied / "networks.json").read_text())
+    first = open_run(copied).networks["latency=70%"]
     done = run_json("--out", copied, "--set", "search.limits=[latency=70%, latency=100%]")
     assert done["done"] == ["search", *NETWORKS]
     assert before == {path: path.stat().st_mtime_ns for path in before}
-    now = {item["question"]: item for item in json.loads((copied / "networks.json").read_text())}
-    assert now["latency=70%"] == first[1]
+    assert open_run(copied).networks["latency=70%"] == first
 
 
 def test_a_damaged_record_of_a_network_is_named(copied):
@@ -250,7 +250,7 @@ def test_a_damaged_record_of_a_network_is_named(copied):
 
 def test_more_samples_add_to_those_there(copied):
     old = json.loads((copied / "samples.json").read_text())["samples"]
-    run_json("--out", copied, "--set", "check.count=9")
+    run_json("--out", copied, "--set", "sample.count=9")
     new = json.loads((copied / "samples.json").read_text())["samples"]
     assert new[: len(old)] == old
     assert len(new) == 9
@@ -287,42 +287,40 @@ def test_records_say_what_a_step_was_done_with(finished):
 
 def test_figures_of_every_step_that_has_some(finished):
     lines = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
-    assert {line["phase"] for line in lines} == {"heaviest", "supernet", "contributions", "check"}
-    assert all("stability" in line for line in lines if line["phase"] == "contributions")
+    assert {line["phase"] for line in lines} == {"heaviest", "supernet", "estimate", "check"}
+    assert all("stability" in line for line in lines if line["phase"] == "estimate")
 
 
-def test_images_that_change_under_a_run_are_noticed(config, tmp_path):
+def test_images_that_change_under_a_run_are_noticed(tmp_path):
     """The same configuration, but the file behind it holds other images."""
-    own = write_config(tmp_path / "own")
-    assert call("train", "--config", own, "--out", tmp_path / "run", "--quiet")[0] == 0
+    own, folder = write_config(tmp_path / "own"), tmp_path / "run"
+    assert call("train", folder, "--config", own, "--quiet")[0] == 0
     np.savez(tmp_path / "own" / "bars.npz", **bars(160, seed=1))
-    code, said = call("run", "--out", tmp_path / "run", "--quiet")
+    code, said = call("run", "--out", folder, "--quiet")
     assert (code, "no longer those this run was made with" in said) == (2, True)
-    assert run_json("--out", tmp_path / "run", "--redo")["done"] == STEPS
+    assert run_json("--out", folder, "--redo")["done"] == STEPS
 
 
-def test_every_step_is_a_command_of_its_own(config, finished, tmp_path):
-    """``binas train|measure|estimate|sample|search|finetune|export RUN`` leave what ``binas run`` leaves."""
-    assert call("train", "--config", config, "--out", tmp_path / "run", "--quiet")[0] == 0
-    for command in ("measure", "estimate", "sample", "search", "finetune", "export"):
-        code, said = call(command, tmp_path / "run")
-        assert code == 0, said
-    assert run_json("--out", tmp_path / "run")["done"] == ["check", "compare", "report"]
-    assert final(tmp_path / "run") == final(finished)
-    code, said = call("search", tmp_path / "run")
+def test_every_task_is_a_command_of_its_own(trained, finished, tmp_path):
+    """``binas train`` and ``binas TASK RUN`` for all others leave what ``binas run`` leaves."""
+    folder = shutil.copytree(trained, tmp_path / "run")
+    for task in STEPS[len(TRAIN) :]:
+        code, said = call(task, folder, "--json")
+        assert (code, json.loads(said)["done"]) == (0, [task])
+    assert run_json("--out", folder)["done"] == []
+    assert final(folder) == final(finished)
+    code, said = call("search", folder)
     assert (code, "nothing was changed" in said) == (0, True)
 
 
 def test_a_network_tuned_by_hand_with_other_settings_is_not_taken_for_the_runs_own(copied, finished):
-    first = json.loads((copied / "networks.json").read_text())[0]["network"]
-    record = json.loads((copied / "networks" / first / "network.json").read_text())
-    shutil.rmtree(copied / "networks" / first)
+    record = open_run(copied).networks["latency=30%"]
+    shutil.rmtree(copied / "networks" / record.name)
     (copied / "steps" / "finetune.json").unlink()  # as before the step was done
-    changed = ["--set", "training.finetune.learning_rate=0.03"]
-    assert call("finetune", copied, "--arch", record["architecture"], *changed, "--quiet")[0] == 0
+    changed = ["--set", "finetune.learning_rate=0.03"]
+    assert call("finetune", copied, "--arch", record.architecture, *changed, "--quiet")[0] == 0
     assert "finetune" in run_json("--out", copied)["done"]
-    again = json.loads((copied / "networks" / first / "network.json").read_text())
-    assert again["weights"] == record["weights"]
+    assert open_run(copied).networks["latency=30%"].weights == record.weights
     assert final(copied) == final(finished)
 
 
@@ -337,15 +335,15 @@ def test_a_comparison_that_was_made_is_not_made_again(copied):
 def test_rivals_are_fine_tuned_on_request(copied):
     assert run_json("--out", copied, "--set", "compare.tune=1")["done"] == ["compare", "report"]
     item = json.loads((copied / "rivals" / "latency-70pct.json").read_text())
-    tuned = [rival for rival in [*item["random"], item["hand_scaled"]] if rival and "tuned" in rival]
+    tuned = [rival for rival in [*item["random"], item["hand_scaled"]] if rival and rival["tuned"] is not None]
     assert tuned
     assert all(0 <= rival["tuned"] <= 100 for rival in tuned)
     code, said = call("run", "--out", copied)
     assert (code, "tuned" in said) == (0, True)
 
 
-def test_training_first_and_the_rest_later(config, finished, tmp_path):
+def test_training_first_and_the_rest_later(trained, finished, tmp_path):
     """``binas train`` is the run's first steps."""
-    assert call("train", "--config", config, "--out", tmp_path / "run", "--quiet")[0] == 0
-    assert run_json("--out", tmp_path / "run")["done"] == STEPS[3:]
-    assert final(tmp_path / "run") == final(finished)
+    folder = shutil.copytree(trained, tmp_path / "run")
+    assert run_json("--out", folder)["done"] == STEPS[len(TRAIN) :]
+    assert final(folder) == final(finished)

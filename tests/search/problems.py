@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from binas.search.objective import BilinearObjective, StagewiseObjective
-from binas.search.problem import Limit, SearchProblem
+from binas.estimators.objective import BilinearObjective, StagewiseObjective
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem
 from binas.testing.cases import make_cost, random_column, small_space
 
 SHAPES = st.lists(

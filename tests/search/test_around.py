@@ -12,9 +12,11 @@ from binas.base.errors import ProblemError
 from binas.search.alternatives import best_architectures
 from binas.search.explain import explain
 from binas.search.frontier import frontier
-from binas.search.infeasible import explain_infeasible
+from binas.search.infeasible import explain_infeasible, why_no_answer
+from binas.search.limits import Limit
 from binas.search.price import prices, step_for
-from binas.search.problem import Limit, evaluate
+from binas.search.problem import evaluate
+from binas.search.result import SearchResult, Status
 from binas.search.solve import solve
 from binas.space import Architecture
 from binas.testing import brute_force, make_problem, make_space
@@ -155,3 +157,14 @@ def test_explanations_add_up(problem):
             stages = [*found.architecture.stages[:s], tuple(names), *found.architecture.stages[s + 1 :]]
             other = evaluate(problem, Architecture(tuple(stages)))
             assert item.best.accuracy == pytest.approx(other.accuracy - found.accuracy, abs=1e-9)
+
+
+def test_why_there_is_no_answer_is_said_once_for_searches_and_frontiers():
+    problem = make_problem(make_space(2, 3, 3), 0)
+    assert why_no_answer(solve(problem)) == why_no_answer(frontier(problem, "latency")) == ""
+    impossible = problem.with_limits([Limit("latency", 1e-3)])
+    reason = why_no_answer(solve(impossible))
+    assert "The smallest change that works" in reason
+    assert why_no_answer(frontier(impossible, "latency")) == reason
+    stopped = SearchResult(impossible, Status.STOPPED_WITHOUT_ANSWER, "evolution", 1.0)
+    assert "does not mean there is none. Give it more time, or use the solver auto" in why_no_answer(stopped)

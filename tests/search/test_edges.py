@@ -8,20 +8,21 @@ import numpy as np
 import pytest
 
 from binas.base.errors import ArchitectureError, ProblemError
-from binas.run.example import paper_contributions, paper_costs, write_paper_example
+from binas.estimators.objective import BilinearObjective
 from binas.search.alternatives import best_architectures
 from binas.search.explain import explain
 from binas.search.frontier import frontier
 from binas.search.infeasible import explain_infeasible
-from binas.search.objective import BilinearObjective
+from binas.search.limits import Limit
 from binas.search.price import prices, step_for
-from binas.search.problem import Limit, SearchProblem, evaluate
+from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status, costs_json
 from binas.search.solve import solve
 from binas.space import load_space
 from binas.tables.entries import Column
 from binas.testing import make_problem, make_space, small_space
 from binas.testing.cases import make_cost
+from binas.testing.paper_example import paper_contributions, paper_costs, write_paper_example
 
 
 def test_contradictory_limits_on_one_cost_are_explained_in_bounded_time(monkeypatch):

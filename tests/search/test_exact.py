@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import problems
 
+from binas.estimators.objective import BilinearObjective
 from binas.search.dual import Padded, best_for, solve_dual
 from binas.search.lagrangian import TooManyError, solve_exact
-from binas.search.objective import BilinearObjective
-from binas.search.problem import Limit, SearchProblem
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem
 from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.terms import build_terms, limit_rows
@@ -87,7 +88,7 @@ def test_too_many_candidates_are_refused_rather_than_held():
 def test_milp_time_limit_is_reported_as_stopped():
     problem = make_problem(make_space(10, 8, 30), 3, extra_costs=2)
     problem = problem.with_limits([Limit(n, 0.35 * problem.scales[n]) for n in problem.costs])
-    result = solve(problem, "milp", time_limit=0.05)
+    result = solve(problem, "milp", time_limit=0.0)  # over before it begins, on any machine
     assert result.status in (Status.STOPPED_WITH_ANSWER, Status.STOPPED_WITHOUT_ANSWER)
 
 

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from problems import problems
 
-from binas.base.errors import ProblemError
-from binas.search.frontier import frontier
-from binas.search.problem import Limit, evaluate
+from binas.base.errors import ProblemError, TableError
+from binas.search.frontier import Frontier, frontier
+from binas.search.limits import Limit
+from binas.search.problem import evaluate
 from binas.search.solve import solve
 from binas.testing import brute_force_frontier, make_problem, make_space
 
@@ -129,3 +130,37 @@ def test_bad_questions_are_refused():
         frontier(problem, "energy")
     with pytest.raises(ProblemError, match="lower limit"):
         frontier(problem.with_limits([Limit("latency", 3.0, lower=True)]), "latency")
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.5])
+def test_a_written_frontier_is_read_back(tolerance):
+    problem = make_problem(make_space(4, 4, 6), 1)
+    traced = frontier(problem, "latency", tolerance=tolerance)
+    again = Frontier.from_csv(traced.to_csv(), problem)
+    assert list(again) == list(traced)
+    assert (again.cost, again.error, again.exact) == (traced.cost, traced.error, tolerance == 0.0)
+    assert again.to_csv() == traced.to_csv()
+    assert traced.to_csv().splitlines()[0].startswith("latency_ms,accuracy_percent,architecture")
+
+
+def test_an_empty_frontier_is_read_back():
+    problem = make_problem(make_space(2, 2, 3), 0).with_limits([Limit("latency", 0.001)])
+    assert len(Frontier.from_csv(frontier(problem, "latency").to_csv(), problem)) == 0
+
+
+@pytest.mark.parametrize("spoil", ["", "cost", "architecture", "order", "number", "header", "short"])
+def test_a_changed_frontier_is_refused(spoil):
+    problem = make_problem(make_space(2, 2, 3), 0)
+    lines = frontier(problem, "latency").to_csv().splitlines()
+    cost, accuracy, architecture = lines[2].split(",")
+    changed = {
+        "": [],
+        "cost": [*lines[:2], f"{float(cost) * 1.01},{accuracy},{architecture}"],
+        "architecture": [*lines[:2], f"{cost},{accuracy},{lines[1].split(',')[2]}"],
+        "order": [lines[0], lines[2], lines[1]],
+        "number": [*lines[:2], f"cheap,{accuracy},{architecture}"],
+        "header": ["latency_s,accuracy_percent,architecture", *lines[1:]],
+        "short": [*lines[:2], f"{cost},{accuracy}"],
+    }
+    with pytest.raises(TableError, match="Make it again"):
+        Frontier.from_csv("\n".join(changed[spoil]), problem)

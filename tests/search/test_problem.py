@@ -1,71 +1,23 @@
-"""Problems: limits with units, evaluation, batches."""
-
-from dataclasses import replace
+"""Problems: what is refused, evaluation, batches."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from problems import problems
 
-from binas.base.errors import ArchitectureError, ProblemError, TableError, UnitError
-from binas.search.objective import BatchValues, BilinearObjective, CallableObjective, QuadraticObjective
-from binas.search.problem import Limit, SearchProblem, evaluate, parse_limit
+from binas.base.errors import ArchitectureError, ProblemError
+from binas.estimators.objective import BilinearObjective, CallableObjective, QuadraticObjective
+from binas.search.limits import Limit
+from binas.search.objective import objective_values
+from binas.search.problem import SearchProblem, evaluate
 from binas.space import Architecture, sample_many
-from binas.tables.entries import Column, Provenance
+from binas.tables.entries import Column
 from binas.testing import make_problem, make_space
 
 
 @pytest.fixture
 def problem():
-    made = make_problem(make_space(2, 3, 3), 0)
-    measured = Provenance(device="Intel Xeon Gold 6130", batch=1)
-    return replace(made, costs={"latency": replace(made.costs["latency"], provenance=measured)})
-
-
-@pytest.mark.parametrize(
-    ("text", "limit"),
-    [
-        ("latency=45ms", Limit("latency", 45.0)),
-        ("latency <= 0.045 s", Limit("latency", 45.0)),
-        ("latency>=30000us", Limit("latency", 30.0, lower=True)),
-        ("latency = 45 ms @ batch = 1, device=xeon gold", Limit("latency", 45.0)),
-    ],
-)
-def test_limits_are_read_in_any_unit_of_their_kind(problem, text, limit):
-    found = parse_limit(text, problem.costs)
-    assert (found.cost, found.lower) == (limit.cost, limit.lower)
-    assert found.value == pytest.approx(limit.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "error", "words"),
-    [
-        ("latency=45", UnitError, "no unit"),
-        ("latency=45MiB", UnitError, "bytes"),
-        ("latency=fast", UnitError, "cannot read"),
-        ("energy=3mJ", ProblemError, "no cost 'energy'"),
-        ("latency", ProblemError, "COST=QUANTITY"),
-        ("latency=1e999ms", UnitError, "not finite"),
-        ("latency=45ms@batch=64", TableError, "latency is wanted for batch 64, but the table is of batch 1"),
-        ("latency=45ms@batch=10", TableError, "of batch 1"),
-        (
-            "latency=45ms@device=titan",
-            TableError,
-            "wanted for device titan, .* of device Intel Xeon Gold 6130",
-        ),
-        (
-            "latency=45ms@threads=1",
-            TableError,
-            "wanted for threads 1, but the table does not say its threads",
-        ),
-        ("latency=45ms@", TableError, "cannot read the condition ''"),
-        ("latency=45ms@batch", TableError, "cannot read the condition 'batch'; write KEY=VALUE"),
-        ("latency=45ms@speed=9", TableError, "a KEY of device, runtime, threads, batch, dtype"),
-    ],
-)
-def test_bad_limits_say_what_to_write(problem, text, error, words):
-    with pytest.raises(error, match=words):
-        parse_limit(text, problem.costs)
+    return make_problem(make_space(2, 3, 3), 0)
 
 
 def test_a_problem_refuses_what_cannot_be_right(problem):
@@ -105,15 +57,11 @@ def test_evaluation_by_hand():
 def test_batches_equal_single_evaluations(problem):
     drawn = sample_many(problem.space, 20, 0)
     depths, configs = problem.space.to_indices(drawn)
-    batch = BatchValues(problem.space)
-    wanted = [evaluate(problem, a) for a in drawn]
-    np.testing.assert_allclose(
-        batch.objective(problem.objective, depths, configs), [x.accuracy for x in wanted], atol=1e-9
-    )
-    cost = problem.costs["energy"]
-    np.testing.assert_allclose(
-        cost.fixed + batch.column(cost.values, depths, configs), [x.costs["energy"] for x in wanted]
-    )
+    single = [evaluate(problem, a) for a in drawn]
+    values = objective_values(problem.objective, problem.space, depths, configs)
+    np.testing.assert_allclose(values, [x.accuracy for x in single], atol=1e-9)
+    energy = problem.costs["energy"].of(problem.space, drawn)
+    np.testing.assert_allclose(energy, [x.costs["energy"] for x in single])
 
 
 def test_general_objectives_in_batches():
@@ -126,5 +74,5 @@ def test_general_objectives_in_batches():
     depths, configs = space.to_indices(drawn)
     for objective in (quadratic, counting):
         single = [objective.value(space, a) for a in drawn]
-        np.testing.assert_allclose(BatchValues(space).objective(objective, depths, configs), single)
+        np.testing.assert_allclose(objective_values(objective, space, depths, configs), single)
         assert objective.standard_error(space, drawn[0]) is None

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from binas.estimators.objective import BilinearObjective, CallableObjective, StagewiseObjective
 from binas.search.frontier import frontier
-from binas.search.objective import BilinearObjective, CallableObjective, StagewiseObjective
-from binas.search.problem import Limit, SearchProblem
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem
 from binas.search.solve import solve
 from binas.space import load_space
 from binas.tables.costs import Cost
@@ -24,10 +25,7 @@ def macro(nas_bench_macro_path):
 
 def fitted(space, items, numbers, exact):
     """Least-squares fit of a number per (block, config) and depth; ``exact`` asks that it reproduces the table."""
-    depths, configs = space.to_indices(items)
-    from binas.search.objective import BatchValues
-
-    design = np.column_stack([np.ones(len(items)), BatchValues(space).one_hot(depths, configs)])
+    design = np.column_stack([np.ones(len(items)), space.layout.rows(items)])
     solution, *_ = np.linalg.lstsq(design, numbers, rcond=None)
     if exact:
         np.testing.assert_allclose(design @ solution, numbers, rtol=1e-9)

@@ -16,14 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from binas.estimators.objective import BilinearObjective, CallableObjective
 from binas.search.knapsack import relaxed_knapsack
-from binas.search.objective import BilinearObjective, CallableObjective
-from binas.search.problem import Limit, SearchProblem, evaluate
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem, evaluate
 from binas.search.solve import solve
 from binas.search.solvers._relaxed import Domain, Point, anchor, stage_blocks, start_point, whole_blocks
 from binas.search.solvers.bcfw import BlockSteps, bilinear_smooth
 from binas.search.solvers.frank_wolfe import FrankWolfeSteps, line_search, relaxed_objective
-from binas.space import Encoding, enumerate_all
+from binas.space import enumerate_all
 from binas.space.space import Config, SearchSpace, Stage
 from binas.tables.costs import Cost
 from binas.tables.entries import Column
@@ -178,7 +179,7 @@ def test_rate_holds_in_expectation_on_a_product_domain(blocks_of):
     problem = without_interaction(0)
     blocks, objective = blocks_of(problem.space), bilinear_smooth(problem)
     best = solve(problem, "milp").accuracy
-    start, count, runs = Point(*Encoding(problem.space).uniform()), 40, 400
+    start, count, runs = Point(*problem.space.layout.uniform()), 40, 400
     gaps = np.zeros((runs, count))
     for seed in range(runs):
         points = first(steps_of(problem, blocks).iterates(start, np.random.default_rng(seed)), count)
@@ -198,14 +199,14 @@ def test_rate_with_curvature_on_a_product_domain():
     space = make_space(2, 2, 3)
     rng = np.random.default_rng(5)
     problem = SearchProblem(space, CallableObjective(lambda a: 0.0))
-    a = start_point(Domain(problem), Point(*Encoding(space).uniform()), rng)
+    a = start_point(Domain(problem), Point(*space.layout.uniform()), rng)
     objective = CallableObjective(
         lambda architecture: 0.0,
         lambda alpha, beta: -float(((alpha - a.alpha) ** 2).sum() + ((beta - a.beta) ** 2).sum()),
         lambda alpha, beta: (2 * (a.alpha - alpha), 2 * (a.beta - beta)),
     )
     problem = SearchProblem(space, objective)
-    smooth, start = relaxed_objective(problem), Point(*Encoding(space).encode(space.extreme()))
+    smooth, start = relaxed_objective(problem), Point(*space.layout.encode(space.extreme()))
     steps = FrankWolfeSteps(Domain(problem), smooth, 2000, 1, "schedule")
     gaps = np.array(
         [
@@ -245,7 +246,7 @@ def test_a_limit_makes_algorithm_1_stall_below_the_optimum():
     assert max(item.accuracy for item in judged if item.feasible) == 3.0
     assert solve(problem, "milp").accuracy == 3.0
 
-    start = Point(*Encoding(problem.space).encode(problem.space.parse("large")))
+    start = Point(*problem.space.layout.encode(problem.space.parse("large")))
     steps, objective = steps_of(problem, whole_blocks(problem.space)), bilinear_smooth(problem)
     assert Domain(problem).feasible(start)
     for seed in range(20):
@@ -271,7 +272,7 @@ def test_interaction_makes_algorithm_1_stall_even_without_a_limit():
     space = SearchSpace("saddle", (Stage("s1", (1, 2), (block, block)),))
     values = Column.build(space, lambda s, i: 0.0, lambda s, b, c: 2.0 * c - 1.0)
     problem = SearchProblem(space, BilinearObjective(0.0, values))
-    start = Point(*Encoding(space).encode(space.parse("good")))
+    start = Point(*space.layout.encode(space.parse("good")))
     points = list(steps_of(problem, whole_blocks(space)).iterates(start, np.random.default_rng(0)))
     assert bilinear_smooth(problem).value(points[-1]) == 1.0
     assert solve(problem, "milp").accuracy == 2.0

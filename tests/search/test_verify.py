@@ -2,8 +2,9 @@
 
 import pytest
 
-from binas.base.errors import ProblemError, SolverClaimError, SolverUnavailableError
-from binas.search.problem import Limit, evaluate
+from binas.base.errors import MissingPackageError, ProblemError, SolverClaimError
+from binas.search.limits import Limit
+from binas.search.problem import evaluate
 from binas.search.result import Answer, Status
 from binas.search.solve import solve
 from binas.search.solvers import make_solver, solver_class
@@ -78,5 +79,5 @@ def test_unknown_solvers_settings_and_missing_packages_are_named(problem, monkey
     with pytest.raises(ProblemError, match="settings"):
         make_solver("milp", colour="red")
     monkeypatch.setattr(solver_class("milp"), "requires", ("no_such_module",))
-    with pytest.raises(SolverUnavailableError, match="pip install highspy"):
+    with pytest.raises(MissingPackageError, match="pip install no_such_module"):
         solve(problem, "milp")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -20,7 +21,7 @@ from binas.space import (
     sample_many,
     to_block_string,
 )
-from binas.space.blockstrings import block_code, format_network, to_blocks
+from binas.space.blockstrings import block_code, format_network, read_architecture, to_blocks
 from strategies import architectures, mbconv_spaces
 
 # The networks that the paper's authors publish (README of Alibaba-MIIL/BINAS), with their depths.
@@ -307,3 +308,22 @@ class TestSpacesWithoutBlockStrings:
     def test_foreign_architecture(self) -> None:
         with pytest.raises(ArchitectureError, match="has the unknown config"):
             to_block_string(load_space("demo"), Architecture.of([["e9"], ["e9"], ["e9"]]))
+
+
+def test_every_form_of_one_architecture() -> None:
+    space = load_space("demo")
+    architecture = space.parse("e2k3_e3k5se-e4k3_e2k5")
+    forms = [str(architecture), json.dumps(architecture.to_json()), to_block_string(space, architecture)]
+    assert [read_architecture(space, f" {text}\n") for text in forms] == [architecture] * 3
+
+
+@pytest.mark.parametrize("text", ["", "[", "{", "[]", "{}", "e9_e9_e9", "e2k3_e2k3"])
+def test_text_in_no_form(text: str) -> None:
+    with pytest.raises(BinasError):
+        read_architecture(load_space("demo"), text)
+
+
+def test_json_of_another_space() -> None:
+    foreign = json.dumps(load_space("nas-bench-macro").parse("id_id_id").to_json())
+    with pytest.raises(BinasError, match="unknown config 'id'; allowed are e2k3, "):
+        read_architecture(load_space("demo"), foreign)

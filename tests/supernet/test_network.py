@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from small_networks import MIXED, SPACES, fresh, images, make, scrambled, stage  # noqa: E402
 
 from binas.base.errors import ArchitectureError, BinasError, SpaceError  # noqa: E402
-from binas.space import Encoding, SearchSpace, load_space, sample_many  # noqa: E402
+from binas.space import SearchSpace, load_space, sample_many  # noqa: E402
 from binas.supernet import (  # noqa: E402
     Supernet,
     extract,
@@ -271,7 +271,7 @@ class TestRelaxed:
         net, space = scrambled(name), SPACES[name]
         batch = images(space, 3)
         for architecture in sample_many(space, 3, seed=6):
-            alpha, beta = map(torch.from_numpy, Encoding(space).encode(architecture))
+            alpha, beta = map(torch.from_numpy, space.layout.encode(architecture))
             alpha, beta = alpha.float().requires_grad_(), beta.float().requires_grad_()
             logits = net.relaxed(batch, alpha, beta)
             with torch.no_grad():
@@ -285,7 +285,7 @@ class TestRelaxed:
     def test_rows_of_vectors_are_images(self) -> None:
         net, space = scrambled("mixed"), MIXED
         chosen = sample_many(space, 4, seed=1)
-        rows = [Encoding(space).encode(architecture) for architecture in chosen]
+        rows = [space.layout.encode(architecture) for architecture in chosen]
         alpha, beta = (torch.tensor(np.stack(part), dtype=torch.float32) for part in zip(*rows, strict=True))
         batch = images(space, 4)
         with torch.no_grad():
@@ -296,7 +296,7 @@ class TestRelaxed:
         space = SPACES["small"]
         logits = [torch.zeros(size, requires_grad=True) for size in (space.alpha_size, space.beta_size)]
         alpha, beta = sample_relaxed(space, *logits, generator())
-        Encoding(space).decode(alpha.detach().numpy(), beta.detach().numpy(), tolerance=1e-6)
+        space.layout.decode(alpha.detach().numpy(), beta.detach().numpy(), tolerance=1e-6)
         (alpha * torch.randn(space.alpha_size, generator=generator(1))).sum().backward()
         assert (logits[0].grad != 0).all()
         soft, _ = sample_relaxed(space, *logits, generator(), hard=False)

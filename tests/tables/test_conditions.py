@@ -6,7 +6,7 @@ import pytest
 
 from binas.base.errors import TableError
 from binas.tables import Provenance, check_conditions, conditions
-from binas.tables.conditions import describe, differing, parse_conditions
+from binas.tables.conditions import describe, differences, parse_conditions
 
 PHONE = Provenance(source="bench", device="Pixel 9", runtime="TFLite", threads=1, batch=1, dtype="float32")
 
@@ -36,9 +36,9 @@ def test_for_people(provenance: Provenance, text: str) -> None:
 
 def test_differences_count_what_only_one_states() -> None:
     other = PHONE.model_copy(update={"batch": 64, "threads": None, "date": "2026-01-01"})
-    assert differing(PHONE, other) == ["threads", "batch"]
-    assert differing(PHONE, other, ignore=["batch"]) == ["threads"]
-    assert differing(PHONE, PHONE) == []
+    assert differences(PHONE, other) == ["threads", "batch"]
+    assert differences(PHONE, other, ignore=["batch"]) == ["threads"]
+    assert differences(PHONE, PHONE) == []
 
 
 def test_checked() -> None:

@@ -9,7 +9,14 @@ import numpy as np
 from small_networks import SIZE
 
 from binas.data import ImageData, from_arrays
-from binas.training import Bench, Reporter, TrainingConfig, make_accelerator
+from binas.training import (
+    Bench,
+    FinetuneSettings,
+    Reporter,
+    TrainSettings,
+    fill_from_recipe,
+    make_accelerator,
+)
 
 CLASSES = 5
 
@@ -27,21 +34,29 @@ def bar_data(count: int = 300, channels: int = 3) -> ImageData:
     return from_arrays(**bars(count, channels), name="bars")
 
 
-def quick(**changes: Any) -> TrainingConfig:
+PHASE: dict[str, Any] = {
+    "epochs": 2,
+    "batch_size": 32,
+    "learning_rate": 0.01,
+    "warmup": 0,
+    "augment": {"crop": 1},
+}
+MULTI: dict[str, Any] = {**PHASE, "distillation": {"share": 0.5}, "recalibration": 64}
+
+
+def quick(**changes: Any) -> TrainSettings:
     """Settings that train a small network in about a second, on the CPU."""
-    phase = {"epochs": 2, "batch_size": 32, "learning_rate": 0.01, "warmup": 0, "augment": {"crop": 1}}
-    multi = {**phase, "distillation": {"share": 0.5}, "recalibration": 64}
-    given: dict[str, Any] = {
-        "device": "cpu",
-        "heaviest": phase,
-        "supernet": {**multi, "groups": 2},
-        "finetune": multi,
-    }
+    given: dict[str, Any] = {"device": "cpu", "heaviest": PHASE, "supernet": {**MULTI, "groups": 2}}
     for key, value in changes.items():
         given[key] = {**given[key], **value} if isinstance(value, dict) else value
-    return TrainingConfig.from_recipe(given)
+    return TrainSettings.model_validate(fill_from_recipe({"train": given})["train"])
 
 
-def bench(folder: Path, config: TrainingConfig | None = None, reporter: Reporter | None = None) -> Bench:
+def quick_tuning(**changes: Any) -> FinetuneSettings:
+    """The same for fine-tuning."""
+    return FinetuneSettings.model_validate(fill_from_recipe({"finetune": {**MULTI, **changes}})["finetune"])
+
+
+def bench(folder: Path, config: TrainSettings | None = None, reporter: Reporter | None = None) -> Bench:
     config = config or quick()
     return Bench(bar_data(), config, folder, make_accelerator(config), reporter or Reporter())

@@ -11,8 +11,10 @@ from small_data import bars
 from small_networks import MBCONV
 
 from binas.run.config import load_config
-from binas.run.start import create_run, train
+from binas.run.engine import advance
+from binas.run.start import create_run
 from binas.space import save_space
+from binas.tasks.train import TRAIN
 
 PHASE = {"epochs": 1, "batch_size": 32, "learning_rate": 0.01}
 MULTI = {**PHASE, "distillation": {"share": 0.5}, "recalibration": 64}
@@ -21,21 +23,16 @@ MULTI = {**PHASE, "distillation": {"share": 0.5}, "recalibration": 64}
 def small_run(folder: Path) -> Path:
     save_space(MBCONV, folder / "small.yaml")
     np.savez(folder / "bars.npz", **bars(200))
-    training = {
-        "device": "cpu",
-        "heaviest": PHASE,
-        "supernet": {**MULTI, "groups": 2},
-        "finetune": {**MULTI, "epochs": 2},
-    }
     content = {
         "space": "small.yaml",
         "data": {"kind": "arrays", "path": "bars.npz"},
-        "training": training,
+        "train": {"device": "cpu", "heaviest": PHASE, "supernet": {**MULTI, "groups": 2}},
+        "finetune": {**MULTI, "epochs": 2},
     }
     # JSON is YAML, and unlike PyYAML it repeats what appears twice
     (folder / "config.yaml").write_text(json.dumps(content))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    train(create_run(folder / "run", load_config(folder / "config.yaml")))
+    advance(create_run(folder / "run", load_config(folder / "config.yaml")), TRAIN.steps)
     torch.set_num_threads(threads)
     return folder / "run"

@@ -171,7 +171,16 @@ def test_the_reporter_is_closed_when_a_step_fails(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", [{"epoch": "x"}, {"epoch": 99}, {"batch": 99}, {"loss": None}, {"batch": -1}, {"more": 1}]
+    "change",
+    [
+        {"epoch": "x"},
+        {"epoch": 99},
+        {"batch": 7},
+        {"epoch": 2, "batch": 1},
+        {"loss": None},
+        {"batch": -1},
+        {"more": 1},
+    ],
 )
 def test_a_changed_position_is_refused(tmp_path, change):
     config = quick(checkpoint_seconds=0.0)
@@ -200,6 +209,53 @@ def test_the_best_epoch_is_returned_when_asked(tmp_path, scores, best, ema):
     assert len(seen) == 4
     assert torch.equal(found[1].weight, seen[best])
     assert load_checkpoint(tmp_path, "best").values == {"epoch": best}
+
+
+class KillAtRecord(Reporter):
+    """Writes the figures of an epoch, then ends the process, so to say, before the checkpoint of that epoch."""
+
+    def record(self, epoch, step, metrics):
+        super().record(epoch, step, metrics)
+        if epoch == 2:
+            raise Killed
+
+
+@pytest.mark.parametrize("accumulate", [1, 4])
+@pytest.mark.parametrize("moment", ["first validation", "last validation", "figures"])
+def test_killed_between_the_last_batch_of_an_epoch_and_its_checkpoint(tmp_path, moment, accumulate):
+    """A checkpoint after every step stands behind the last batch of an epoch while that is being validated."""
+
+    def trained(name, reporter=Reporter, killed_in=None):
+        job = linear_job(tmp_path / name, epochs=3, ema=0.5, accumulate=accumulate)
+        measured = []
+
+        def measure(network):
+            measured.append(float(network[1].weight.sum()) + float(torch.rand(())))
+            if len(measured) == killed_in:
+                raise Killed
+            return {"score": measured[-1]}
+
+        config = job.config.model_copy(update={"checkpoint_seconds": 0.0})
+        return fit(
+            replace(
+                job,
+                config=config,
+                measure=measure,
+                select="score",
+                reporter=reporter(tmp_path / name),
+            )
+        )
+
+    whole = trained("whole")
+    reporter = KillAtRecord if moment == "figures" else Reporter
+    with pytest.raises(Killed):
+        trained("parts", reporter, {"first validation": 2, "last validation": 4}.get(moment))
+    resumed = trained("parts")
+    assert same(whole, resumed)
+    assert read_metrics(tmp_path / "whole") == read_metrics(tmp_path / "parts")
+    ends = [load_checkpoint(tmp_path / name, "progress") for name in ("whole", "parts")]
+    assert ends[0].values == ends[1].values
+    assert all(torch.equal(value, ends[1].tensors[name]) for name, value in ends[0].tensors.items())
 
 
 def test_the_average_follows_slowly():

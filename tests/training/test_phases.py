@@ -3,7 +3,7 @@
 import pytest
 import torch
 from scipy.stats import spearmanr
-from small_data import bench, quick
+from small_data import bench, quick, quick_tuning
 from small_networks import BOTTLENECK, MBCONV
 
 from binas.base.errors import CheckpointError
@@ -17,9 +17,10 @@ from binas.supernet import extract
 from binas.training import (
     Bench,
     Reporter,
-    TrainingConfig,
+    TrainSettings,
     accuracy,
     evaluate_architecture,
+    fill_from_recipe,
     fine_tune,
     judge,
     make_accelerator,
@@ -62,16 +63,16 @@ def test_both_families_learn(trained, space):
 def test_fine_tuning_starts_from_the_supernet_and_keeps_the_best_epoch(trained, tmp_path):
     heaviest, supernet, where = trained["small"]
     data, lightest = where.data, MBCONV.extreme(False)
-    tuned = fine_tune(supernet, heaviest, lightest, bench(tmp_path / "a", quick(finetune={"epochs": 4})))
+    tuned = fine_tune(supernet, heaviest, lightest, bench(tmp_path / "a"), quick_tuning(epochs=4))
     before = evaluate_architecture(supernet, lightest, data, data.validation, recalibration=128)
     after = accuracy(tuned, data, data.validation, CPU)
     assert after.percent >= before.percent - 5
-    again = fine_tune(supernet, heaviest, lightest, bench(tmp_path / "a", quick(finetune={"epochs": 4})))
+    again = fine_tune(supernet, heaviest, lightest, bench(tmp_path / "a"), quick_tuning(epochs=4))
     assert accuracy(again, data, data.validation, CPU) == after
     with pytest.raises(CheckpointError, match="supernet was"):
-        fine_tune(heaviest, heaviest, lightest, bench(tmp_path / "a", quick(finetune={"epochs": 4})))
-    scratch = quick(finetune={"epochs": 1, "from_scratch": True})
-    fresh = fine_tune(supernet, heaviest, lightest, bench(tmp_path / "b", scratch))
+        fine_tune(heaviest, heaviest, lightest, bench(tmp_path / "a"), quick_tuning(epochs=4))
+    scratch = quick_tuning(epochs=1, from_scratch=True)
+    fresh = fine_tune(supernet, heaviest, lightest, bench(tmp_path / "b"), scratch)
     assert not torch.equal(fresh.head.classifier.weight, tuned.head.classifier.weight)
 
 
@@ -80,11 +81,10 @@ def test_fine_tuning_returns_the_epoch_with_the_best_validation_accuracy(trained
     heaviest, supernet, where = trained["small"]
     data, lightest = where.data, MBCONV.extreme(False)
     for name, rate, expected in (("calm", 0.005, None), ("wild", 5.0, 0)):
-        config = quick(finetune={"epochs": 3, "learning_rate": rate, "ema": 0.9, "clip": None})
-        reporter = Reporter(tmp_path / name)
-        here = bench(tmp_path / name, config, reporter)
-        tuned = fine_tune(supernet, heaviest, lightest, here)
-        found = judge(tuned, supernet, lightest, here)
+        settings = quick_tuning(epochs=3, learning_rate=rate, ema=0.9, clip=None)
+        here = bench(tmp_path / name, reporter=Reporter(tmp_path / name))
+        tuned = fine_tune(supernet, heaviest, lightest, here, settings)
+        found = judge(tuned, supernet, lightest, here, settings.recalibration)
         seen = [line["accuracy"] for line in read_metrics(tmp_path / name)]
         start = found.one_shot.validation.percent
         assert found.tuned.validation.percent == pytest.approx(max(start, *seen))
@@ -98,13 +98,8 @@ def test_from_scratch_differs_only_in_its_start(trained, tmp_path):
     heaviest, supernet, _ = trained["small"]
     lightest, steps = MBCONV.extreme(False), []
     for name, scratch in (("a", False), ("b", True)):
-        reporter = Reporter(tmp_path / name)
-        fine_tune(
-            supernet,
-            heaviest,
-            lightest,
-            bench(tmp_path / name, quick(finetune={"from_scratch": scratch}), reporter),
-        )
+        here = bench(tmp_path / name, reporter=Reporter(tmp_path / name))
+        fine_tune(supernet, heaviest, lightest, here, quick_tuning(from_scratch=scratch))
         steps.append([(line["step"], line["learning_rate"]) for line in read_metrics(tmp_path / name)])
     assert steps[0] == steps[1]
     one, two = (fresh_network(MBCONV, lightest, seed) for seed in (1, 1))
@@ -117,14 +112,15 @@ def test_a_teacher_is_shared_and_not_asked_when_nothing_is_left_to_do(trained, t
     heaviest, supernet, where = trained["small"]
     asked, real = [], Teacher._all_logits
     monkeypatch.setattr(Teacher, "_all_logits", lambda self, data: asked.append(1) or real(self, data))
-    teacher = teacher_of(heaviest, where.data, where.config.finetune.distillation)
+    settings, lightest = quick_tuning(), MBCONV.extreme(False)
+    teacher = teacher_of(heaviest, where.data, settings.distillation)
     for name in ("a", "b"):
-        shared = fine_tune(supernet, heaviest, MBCONV.extreme(False), bench(tmp_path / name), teacher)
+        shared = fine_tune(supernet, heaviest, lightest, bench(tmp_path / name), settings, teacher)
     assert asked == [1]
-    own = fine_tune(supernet, heaviest, MBCONV.extreme(False), bench(tmp_path / "c"))
+    own = fine_tune(supernet, heaviest, lightest, bench(tmp_path / "c"), settings)
     assert torch.equal(own.head.classifier.weight, shared.head.classifier.weight)
     assert asked == [1, 1]
-    fine_tune(supernet, heaviest, MBCONV.extreme(False), bench(tmp_path / "c"))
+    fine_tune(supernet, heaviest, lightest, bench(tmp_path / "c"), settings)
     assert asked == [1, 1]
 
 
@@ -146,9 +142,8 @@ def test_half_a_minute_on_the_embedded_images(tmp_path):
     """Accuracy well above chance (10), and larger sub-networks are better ones."""
     space, data = load_space("demo"), embedded(Division(limit=2400))
     short = {"batch_size": 32, "learning_rate": 0.008}
-    config = TrainingConfig.from_recipe(
-        {"device": "cpu", "heaviest": {**short, "epochs": 2}, "supernet": {**short, "epochs": 2}}
-    )
+    phases = {phase: {**short, "epochs": 2} for phase in ("heaviest", "supernet")}
+    config = TrainSettings.model_validate(fill_from_recipe({"train": {"device": "cpu", **phases}})["train"])
     where = Bench(data, config, tmp_path, make_accelerator(config))
     supernet = train_supernet(train_heaviest(space, where), where)
     assert multipath_accuracy(supernet, data, data.test).percent > 50

@@ -29,8 +29,12 @@ class ProblemError(BinasError):
     """A search problem cannot be posed, or the chosen solver cannot take it."""
 
 
-class SolverUnavailableError(BinasError):
-    """The chosen solver needs a package that is not installed."""
+class MissingPackageError(BinasError):
+    """Something needs a package that is not installed; the message has the pip line."""
+
+
+class PluginError(BinasError):
+    """Something that another installed package adds to binas cannot be loaded or used."""
 
 
 class SolverClaimError(BinasError):

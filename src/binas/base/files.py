@@ -6,6 +6,7 @@ expand, and every value remembers its line for error messages. JSON refuses dupl
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -25,6 +26,9 @@ MAX_YAML_BYTES = 4 * 2**20
 MAX_JSON_BYTES = 512 * 2**20
 MAX_DEPTH = 40
 NEW_FILE_MODE = 0o644
+
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+_NO_NAME = 123  # Windows: characters that no file name can have
 
 Key = tuple[str | int, ...]
 
@@ -95,11 +99,22 @@ def _reason(error: Exception) -> str:
 
 
 def exists(path: Path) -> bool:
-    """Whether there is something at ``path``; False too for what can be no path (too long, a NUL byte)."""
+    """Whether there is something at ``path``; False too for what can be no path (too long, a NUL byte).
+
+    Any other failure is an error: a disk or server that does not answer must not pass for a missing file.
+    """
     try:
-        return path.exists()
-    except (OSError, ValueError):
+        path.stat()
+    except ValueError:  # a NUL byte
         return False
+    except OSError as error:
+        if error.errno in _NOT_THERE or getattr(error, "winerror", None) == _NO_NAME:
+            return False
+        raise FileError(
+            f"cannot look at {_shown(path)}: {_reason(error)}. It may well be there, so nothing was changed. Check the disk "
+            "and your rights, then do the same again."
+        ) from error
+    return True
 
 
 def read_json(path: Path, allow_nan: bool = False) -> Any:

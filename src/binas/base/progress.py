@@ -151,8 +151,7 @@ def _time_left(seconds: float | None) -> str:
 def _make_bar() -> Bar:
     """A bar on standard error: share, time left, what is being done."""
     from rich.console import Console
-    from rich.progress import BarColumn, TextColumn
-    from rich.progress import Progress as Bar
+    from rich.progress import BarColumn, Progress as Bar, TextColumn
 
     columns = (BarColumn(), TextColumn("{task.fields[left]}"), TextColumn("{task.description}", markup=False))
     return Bar(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)

@@ -1,19 +1,22 @@
-"""``binas costs show``, ``diff`` and ``merge``."""
+"""``binas costs``: tables of costs, looked at, compared, merged, verified, imported from elsewhere; ``binas doctor``."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from binas.cli import exchange_commands
-from binas.cli.output import Json, examples, print_json, say, table
-from binas.cli.table_output import Out, Overwrite, check_out, show_costs
+from binas.base.errors import FileError, MeasureError, TableError
+from binas.base.files import exists
+from binas.cli.options import Json, Quiet, examples, show_progress
+from binas.cli.output import print_json, say, table
+from binas.cli.views import check_plot, plot_costs, show_costs
 
 if TYPE_CHECKING:
     from binas.space.space import SearchSpace
-    from binas.tables import Cost, CostDiff, CostTable
+    from binas.tables import Cost, CostDiff, CostTable, Provenance
 
 costs_app = typer.Typer(
     help="Tables of costs: look at them, compare, merge, import, export blocks.", no_args_is_help=True
@@ -23,16 +26,26 @@ Table = Annotated[Path, typer.Argument(help="A cost table, .json or .csv.", meta
 Space = Annotated[
     str | None, typer.Option(help="Its space. [space.yaml beside it, or the built-in space it names]")
 ]
+Out = Annotated[Path, typer.Option(help="Table to write, .json or .csv.")]
+Overwrite = Annotated[bool, typer.Option(help="Replace an existing file.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the main application."""
-    exchange_commands.register(costs_app)
     app.add_typer(costs_app, name="costs")
+    app.command("doctor", epilog=examples("binas doctor", "binas doctor --json"))(doctor)
+
+
+def check_out(out: Path, overwrite: bool) -> None:
+    """Refuse before any work what could not be written after it."""
+    if out.suffix.lower() not in (".json", ".csv"):
+        raise FileError(f"cannot write a table to {out}: name a file that ends in .json or .csv.")
+    if exists(out) and not overwrite:
+        raise FileError(f"{out} exists; choose another file, or replace it with --overwrite.")
 
 
 def _load(path: Path, space: str | None) -> CostTable:
-    from binas.run.table_files import space_of_table
+    from binas.run.folder import space_of_table
     from binas.tables import load_costs
 
     return load_costs(path, space_of_table(path, space))
@@ -69,9 +82,7 @@ def show(
 
 
 def _cost_json(space: SearchSpace, cost: Cost) -> dict[str, Any]:
-    from binas.tables import reach
-
-    least, most = reach(space, cost)
+    least, most = cost.range(space)
     known = {
         "unit": cost.unit.name,
         "combine": cost.combine,
@@ -105,8 +116,7 @@ def diff(
     as_json: Json = False,
 ) -> None:
     """Compare two tables of one space: conditions, ratios, and the entries that changed most."""
-    from binas.tables import diff as compare
-    from binas.tables import load_costs
+    from binas.tables import diff as compare, load_costs
 
     one = _load(first, space)
     found = compare(one, load_costs(second, one.space))
@@ -161,8 +171,7 @@ def merge(
     as_json: Json = False,
 ) -> None:
     """Put the costs of several tables into one; refuses to mix what was measured under different conditions."""
-    from binas.tables import load_costs
-    from binas.tables import merge as merged
+    from binas.tables import load_costs, merge as merged
 
     check_out(out, overwrite)
     first = _load(files[0], space)
@@ -177,8 +186,7 @@ def merge(
 
 
 def _renamed(tables: dict[Path, CostTable], rename: list[str]) -> dict[Path, CostTable]:
-    from binas.base.errors import TableError
-    from binas.tables import renamed
+    from binas.tables import rename_cost
 
     for text in rename:
         file, _, change = text.rpartition(":")
@@ -188,5 +196,249 @@ def _renamed(tables: dict[Path, CostTable], rename: list[str]) -> dict[Path, Cos
             raise TableError(
                 f"cannot read --rename {text[:80]!r}; write FILE:OLD=NEW with a FILE of {known}."
             )
-        tables[Path(file)] = renamed(tables[Path(file)], old, new)
+        tables[Path(file)] = rename_cost(tables[Path(file)], old, new)
     return tables
+
+
+@costs_app.command(
+    "verify",
+    epilog=examples(
+        "binas costs verify costs.json --samples 30", "binas costs verify costs.json --plot check.html --json"
+    ),
+)
+def verify(
+    file: Annotated[Path, typer.Argument(help="A table made by `binas measure`.", metavar="TABLE")],
+    space: Space = None,
+    cost: Annotated[str | None, typer.Option(help="Which cost. [the one that was measured]")] = None,
+    samples: Annotated[int, typer.Option(min=1, max=10_000, help="Random networks, built whole.")] = 30,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Time for measuring, at most.")] = 300.0,
+    tolerance: Annotated[
+        float, typer.Option(min=1e-4, max=1.0, help="Relative uncertainty to reach.")
+    ] = 0.01,
+    rounds: Annotated[int, typer.Option(min=1, max=100_000, help="Samples of each entry, at least.")] = 60,
+    seed: Annotated[int, typer.Option(min=0, help="Of the drawn networks and the order of measuring.")] = 1,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw predicted against measured networks to FILE.html or FILE.png.")
+    ] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Hold a table against whole networks measured in the same session, improve it where it is off, store the result."""
+    from binas.costs.measure import measurable, measure_space, measuring_again
+    from binas.costs.session import Plan
+
+    check_plot(plot)
+    check_out(file, overwrite=True)
+    costs = _load(file, space)
+    given = costs[cost or _only(measurable(costs.costs), file)]
+    progress, journal = show_progress(quiet, as_json), file.with_name(file.name + ".journal")
+    again = measuring_again(given, Plan(budget=seconds, tolerance=tolerance, rounds=rounds, seed=seed))
+    with progress.during("verify"):
+        how = replace(again, journal=journal, progress=progress)
+        done = measure_space(costs.space, how, samples, seed, given.name, given)
+    better = replace(costs, costs={**costs.costs, given.name: done.cost})
+    better.save(file)
+    journal.unlink(missing_ok=True)
+    plot_costs(better, plot)
+    kept = done.cost.values is given.values
+    if as_json:
+        about = {"provenance": done.cost.provenance.to_data(), "warnings": list(done.session.warnings)}
+        print_json({"table": str(file), "cost": given.name, "kept": kept, **about})
+        return
+    from binas.tasks.measure import describe_measured
+
+    for line in describe_measured(done):
+        say(line)
+    replaced = "a new table would do better, so it was replaced by what was measured now"
+    say(f"{file}: {'no new table would do better, so its numbers stay' if kept else replaced}.")
+
+
+def _only(names: list[str], file: Path) -> str:
+    """The one cost that can be measured again."""
+    if len(names) != 1:
+        known = (
+            f"several costs measured by binas ({', '.join(names)})" if names else "no cost measured by binas"
+        )
+        raise MeasureError(f"{file} holds {known}; name the one to verify with --cost.")
+    return names[0]
+
+
+@costs_app.command(
+    "export-blocks",
+    epilog=examples(
+        "binas costs export-blocks imagenet-mbconv --out phone",
+        "binas costs export-blocks my-space.yaml --out phone --batch 4 --networks 0",
+    ),
+)
+def export_blocks(
+    space: Annotated[str, typer.Argument(help="Name of a built-in space, or a YAML file.", metavar="SPACE")],
+    out: Annotated[Path, typer.Option(help="Folder to write into; one that holds an export is refused.")],
+    batch: Annotated[int, typer.Option(min=1, help="Images of one run.")] = 1,
+    networks: Annotated[
+        int,
+        typer.Option(
+            min=0, max=1000, help="Whole networks to measure too, so that the sum of blocks can be checked."
+        ),
+    ] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the drawn networks.")] = 0,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Write every distinct block of a space as ONNX, with a manifest and a CSV to fill in."""
+    from binas.costs.exchange import export_blocks as export, some_networks
+    from binas.space.files import load_space
+
+    chosen, progress = load_space(space), show_progress(quiet, as_json)
+    with progress.during("export-blocks"):
+        manifest = export(chosen, out, batch, some_networks(chosen, networks, seed), progress)
+    kinds = [item.kind for item in manifest.files]
+    if as_json:
+        print_json(
+            {"folder": str(out), **{kind: kinds.count(kind) for kind in ("block", "fixed", "network")}}
+        )
+        return
+    say(
+        f"wrote {kinds.count('block')} blocks, the fixed part and {kinds.count('network')} networks to {out}, "
+        f"for batch {batch}."
+    )
+    filled = out / "fill-in.csv"
+    say(f"Measure every file and write the values into {filled}, then:")
+    say(f'binas costs import {filled} --unit ms --device "..." --out costs.json')
+
+
+@costs_app.command(
+    "import",
+    epilog=examples(
+        'binas costs import phone/fill-in.csv --unit ms --device "Pixel 9" --threads 1 --out costs.json',
+        'binas costs import note10.yaml --from once-for-all --space ofa-mbv3 --device "Note 10" --out costs.json',
+        "binas costs import latency.json --from tf-nas --table cpu --space my-space.yaml --out costs.json",
+    ),
+)
+def import_costs(
+    file: Annotated[
+        Path, typer.Argument(help="The filled CSV, or the table of another tool.", metavar="FILE")
+    ],
+    out: Out,
+    source: Annotated[
+        Literal["blocks", "once-for-all", "tf-nas"], typer.Option("--from", help="What the file is.")
+    ] = "blocks",
+    space: Annotated[
+        str | None, typer.Option(help="The space. [blocks: space.yaml beside the file]", show_default=False)
+    ] = None,
+    manifest: Annotated[
+        Path | None, typer.Option(help="The manifest of the blocks. [manifest.json beside the file]")
+    ] = None,
+    unit: Annotated[str | None, typer.Option(help="Unit of values whose row names none, e.g. ms.")] = None,
+    name: Annotated[str, typer.Option(help="Name of the cost.")] = "latency",
+    combine: Annotated[
+        Literal["sum", "max"], typer.Option(help="Parts add up, or the largest counts (peak memory).")
+    ] = "sum",
+    device: Annotated[str | None, typer.Option(help="What it was measured on.")] = None,
+    runtime: Annotated[str | None, typer.Option(help="What ran the networks, with its version.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads it used.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Images of one run.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="Numbers it computed with, if not float32.")] = None,
+    part: Annotated[
+        str | None, typer.Option("--table", help="Which table of the file (tf-nas: cpu, gpu).")
+    ] = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Make a table of numbers measured elsewhere: a filled CSV of blocks, or the table of another tool."""
+    from binas.tables import Provenance
+
+    check_out(out, overwrite)
+    stated = Provenance(device=device, runtime=runtime, threads=threads, batch=batch, dtype=dtype)
+    if source == "blocks":
+        costs, warnings = _filled(file, manifest, space, unit, name, combine, stated)
+    else:
+        costs, warnings = _foreign(file, source, space, name, part, stated)
+    _check_device(costs[name])
+    costs.save(out)
+    if as_json:
+        print_json({"table": str(out), "costs": list(costs.costs), "warnings": warnings})
+        return
+    say(f"wrote {out}")
+    show_costs(costs)
+    for text in warnings:
+        say(f"warning: {text}")
+    checked = costs[name].provenance.verification
+    if checked is not None:
+        say(
+            f"Corrected on half of the measured networks: on the other {checked.networks} its mean error is "
+            f"{checked.mape_percent.value:.1f} %, worst {checked.worst_percent:.1f} %."
+        )
+
+
+def _filled(
+    file: Path,
+    manifest: Path | None,
+    space: str | None,
+    unit: str | None,
+    name: str,
+    combine: Literal["sum", "max"],
+    stated: Provenance,
+) -> tuple[CostTable, list[str]]:
+    from binas.costs.filled import import_filled
+    from binas.costs.manifest import MANIFEST, SPACE, read_manifest
+    from binas.space.files import load_space
+
+    found = load_space(space or file.parent / SPACE)
+    made = read_manifest(manifest or file.parent / MANIFEST)
+    done = import_filled(
+        file,
+        made,
+        found,
+        unit=unit,
+        name=name,
+        combine=combine,
+        provenance=stated,
+    )
+    return done.table, list(done.warnings)
+
+
+def _foreign(
+    file: Path, source: str, space: str | None, name: str, part: str | None, stated: Provenance
+) -> tuple[CostTable, list[str]]:
+    from binas.base.errors import SpaceError
+    from binas.costs.filled import with_analytic
+    from binas.costs.foreign import read_once_for_all, read_tf_nas
+    from binas.costs.plausible import doubts
+    from binas.space.files import load_space
+
+    if space is None:
+        raise SpaceError(f"say which space the table {file} is to be read for, e.g. --space ofa-mbv3.")
+    found = load_space(space)
+    if source == "once-for-all":
+        cost = read_once_for_all(file, found, name, stated)
+    else:
+        cost = read_tf_nas(file, found, part, name, stated)
+    return with_analytic(found, cost), doubts(found, cost)
+
+
+def _check_device(cost: Cost) -> None:
+    if cost.provenance.device is None:
+        raise TableError(
+            'say what the numbers were measured on, e.g. --device "Pixel 9": a table that does not say so cannot be '
+            "told from one of another device."
+        )
+
+
+def doctor(as_json: Json = False) -> None:
+    """Show what can be measured here: versions, backends, threads, energy counters, and how noisy the machine is."""
+    from binas.costs.doctor import diagnose
+
+    diagnosis = diagnose()
+    if as_json:
+        print_json(diagnosis.to_json())
+        return
+    say(", ".join(f"{name} {version or 'missing'}" for name, version in diagnosis.versions.items()))
+    load = "" if diagnosis.load is None else f", load {diagnosis.load:.1f}"
+    say(f"{diagnosis.cpu}, {diagnosis.cpus} CPUs for this process{load}")
+    rows = [
+        (item.backend, item.device, item.version or "-", item.reason or "ready")
+        for item in diagnosis.backends
+    ]
+    table(("backend", "device", "version", "state"), rows)
+    say(f"energy: {diagnosis.energy or 'readable'}")
+    say(f"noise: {diagnosis.verdict()}")

@@ -10,20 +10,14 @@ from typing import Annotated
 import typer
 
 from binas.base.errors import BinasError
+from binas.base.packages import explain_import
 from binas.cli import (
-    compare_commands,
+    comparing_commands,
     costs_commands,
-    demo_commands,
-    estimate_commands,
-    estimator_commands,
-    example_commands,
-    export_commands,
-    measure_commands,
-    report_commands,
     run_commands,
     search_commands,
     space_commands,
-    train_commands,
+    task_commands,
 )
 from binas.version import __version__
 
@@ -36,19 +30,12 @@ app = typer.Typer(
     add_completion=False,
 )
 for commands in (
-    demo_commands,
     run_commands,
-    space_commands,
-    example_commands,
-    train_commands,
-    measure_commands,
-    costs_commands,
-    compare_commands,
-    estimate_commands,
-    estimator_commands,
+    task_commands,
     search_commands,
-    export_commands,
-    report_commands,
+    space_commands,
+    costs_commands,
+    comparing_commands,
 ):
     commands.register(app)
 
@@ -78,6 +65,12 @@ def main() -> None:
         app()
     except BinasError as error:
         sys.stderr.write(f"error: {error}\n")
+        sys.exit(2)
+    except ModuleNotFoundError as error:  # a package of an extra; anything else is a bug, and shown as one
+        missing = explain_import(error, "this command")
+        if missing is None:
+            raise
+        sys.stderr.write(f"error: {missing}\n")
         sys.exit(2)
     except BrokenPipeError:  # the reader of our output went away, as in `binas ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
-
-import typer
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+from typing import Any
 
 
 def print_json(data: Any) -> None:
@@ -46,8 +42,3 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | No
 def _is_number(cell: str) -> bool:
     """Whether a cell starts with a number (units may follow)."""
     return cell in ("-", "") or (cell.lstrip("+-")[:1].isdigit() and "-" not in cell[1:].replace("e-", ""))
-
-
-def examples(*lines: str) -> str:
-    """The epilog of a command: examples that can be copied."""
-    return "Examples:\n\n" + "\n\n".join(f"  {line}" for line in lines)

@@ -1,54 +1,38 @@
-"""``binas space list|show|count|sample|validate`` and ``binas schema``."""
+"""``binas space list|show|count|sample|validate``, ``binas schema`` and ``binas example``."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
-from binas.cli.output import Json, examples, print_json, say, table
+from binas.cli.options import Json, examples
+from binas.cli.output import print_json, say, table
 
 Source = Annotated[str, typer.Argument(help="Name of a built-in space, or a YAML file.", metavar="SPACE")]
 
 spaces = typer.Typer(help="Look at search spaces.", no_args_is_help=True)
 
 
-class Form(StrEnum):
-    """How to print architectures."""
-
-    compact = "compact"
-    blocks = "blocks"
-    json = "json"
-
-
-class How(StrEnum):
-    """Distributions to sample from."""
-
-    decisions = "decisions"
-    architectures = "architectures"
-
-
-class Kind(StrEnum):
-    """Files with a published schema."""
-
-    space = "space"
-    contributions = "contributions"
-    costs = "costs"
-    samples = "samples"
-
-
 def register(app: typer.Typer) -> None:
     """Add the commands to the main application."""
     app.add_typer(spaces, name="space")
     app.command("schema", epilog=examples("binas schema costs > costs.schema.json"))(print_schema)
+    app.command(
+        "example", epilog=examples("binas example paper example", "binas search example --limit latency=45ms")
+    )(write_example)
 
 
-def print_schema(kind: Annotated[Kind, typer.Argument(help="Which file.")]) -> None:
+def print_schema(
+    kind: Annotated[
+        Literal["space", "contributions", "costs", "samples"], typer.Argument(help="Which file.")
+    ],
+) -> None:
     """Print the JSON Schema of a binas file."""
     from binas.tables.schema import schema
 
-    print_json(schema(kind.value))
+    print_json(schema(kind))
 
 
 @spaces.command("list", epilog=examples("binas space list", "binas space list --json"))
@@ -118,21 +102,23 @@ def sample(
     count: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many architectures.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same architectures.")] = 0,
     how: Annotated[
-        How, typer.Option(help="Uniform over decisions (as in the paper) or over architectures.")
-    ] = How.decisions,
+        Literal["decisions", "architectures"],
+        typer.Option(help="Uniform over decisions (as in the paper) or over architectures."),
+    ] = "decisions",
     form: Annotated[
-        Form, typer.Option(help="Compact strings, timm-style block strings, or JSON.")
-    ] = Form.compact,
+        Literal["compact", "blocks", "json"],
+        typer.Option(help="Compact strings, timm-style block strings, or JSON."),
+    ] = "compact",
     as_json: Json = False,
 ) -> None:
     """Draw random architectures."""
     from binas.space import load_space, sample_many, to_block_string
 
     found = load_space(space)
-    drawn = sample_many(found, count, seed, how.value)
-    texts = [to_block_string(found, a) if form is Form.blocks else str(a) for a in drawn]
-    if as_json or form is Form.json:
-        print_json([a.to_json() for a in drawn] if form is Form.json else texts)
+    drawn = sample_many(found, count, seed, how)
+    texts = [to_block_string(found, a) if form == "blocks" else str(a) for a in drawn]
+    if as_json or form == "json":
+        print_json([a.to_json() for a in drawn] if form == "json" else texts)
         return
     for text in texts:
         say(text)
@@ -148,3 +134,23 @@ def validate(space: Source, as_json: Json = False) -> None:
         print_json({"valid": True, "name": found.name, "fingerprint": found.fingerprint})
     else:
         say(f"{found.name} is valid: {len(found.stages)} stages, {found.count} architectures.")
+
+
+def write_example(
+    name: Annotated[
+        Literal["paper"], typer.Argument(help="Which example: the tables of the BINAS paper, reconstructed.")
+    ],
+    folder: Annotated[Path, typer.Argument(help="Folder to write into.")],
+    overwrite: Annotated[bool, typer.Option(help="Replace the files of an earlier example.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write a complete example folder: space.yaml, contributions.json, costs.json."""
+    from binas.testing.paper_example import ASSUMPTIONS, write_paper_example
+
+    paths = write_paper_example(folder, overwrite)
+    if as_json:
+        print_json({"example": name, "files": [str(path) for path in paths], "assumptions": ASSUMPTIONS})
+        return
+    names = ", ".join(path.name for path in paths)
+    say(f"Wrote {names} to {folder}: the paper's tables, reconstructed from its figures.")
+    say(f"Try: binas search {folder} --limit latency=45ms")

@@ -16,15 +16,13 @@ import numpy as np
 from binas.base.errors import ConfigError
 from binas.base.progress import Progress
 from binas.base.statistics import kendall
-from binas.contributions.design import Design
-from binas.contributions.errorbars import covariance
+from binas.contributions.design import Design, table_of
 from binas.contributions.journal import Journal
 from binas.contributions.normal import GROUPS, Recorded, Sums, normal_equations
 from binas.contributions.outcomes import Evaluator, OutcomeKind
 from binas.contributions.passes import PathsOf, check_measurable, measure
 from binas.contributions.paths import balanced_paths
-from binas.contributions.results import table_of
-from binas.contributions.shrinkage import Settings, choose_settings, fit
+from binas.contributions.shrinkage import Settings, choose_settings, covariance, fit
 from binas.space.sampling import sample_many
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
@@ -109,7 +107,7 @@ def stability(design: Design, sums: Sums, settings: Settings, seed: int) -> floa
     The rankings are those of ``JUDGED`` random architectures; halves know less than the whole, so the ranking from
     all images is more stable than this number says.
     """
-    rows = design.rows(*design.space.to_indices(sample_many(design.space, JUDGED, seed)))
+    rows = design.space.layout.sparse_rows(*design.space.to_indices(sample_many(design.space, JUDGED, seed)))
     rng, taus = np.random.default_rng([seed, 2]), []
     for _ in range(SPLITS):
         groups = rng.permutation(len(sums.grams))

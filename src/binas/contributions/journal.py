@@ -1,26 +1,31 @@
 """Outcomes on disk, one file per finished pass: a measurement that is killed loses at most the pass it was in.
 
 ``journal.json`` says what was measured (weights, images, protocol, seed). ``pass-000007.npy`` holds pass 7: per image
-correctness and log-probability, four bytes each. Paths are not stored, they follow from (seed, image, pass).
-Reading takes slices of the files, so that memory does not grow with the number of evaluations.
+correctness and log-probability, four bytes each, then a SHA-256, so that a changed byte is noticed. Paths are not stored,
+they follow from (seed, image, pass). Reading takes slices of the files, so that memory does not grow with the number of
+evaluations.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from binas.base.errors import CheckpointError, FileError
 from binas.base.files import dump_json, exists, read_json, write_bytes, write_text
 from binas.base.identity import changes
-from binas.contributions.outcomes import Outcomes
+from binas.contributions.outcomes import Outcomes, first_impossible
 
-FORMAT, VERSION = "binas/outcomes", 1
+FORMAT, VERSION = "binas/outcomes", 2
 HEADER = "journal.json"
+AGAIN = "Delete it; the pass is measured again."
 ENTRY = np.dtype([("correct", "<f4"), ("log_probability", "<f4")])
 
 
@@ -36,6 +41,7 @@ class Journal:
             self.clear()
             write_text(folder / HEADER, dump_json({"format": FORMAT, "version": VERSION, **self.identity}))
         self.images = int(self.identity["images"])
+        self._verified: set[int] = set()  # passes that were found to be as they were recorded
 
     def clear(self) -> None:
         """Remove all passes, then the header: passes without one belong to nobody and are removed as well."""
@@ -57,21 +63,47 @@ class Journal:
         entries["correct"], entries["log_probability"] = outcomes.correct, outcomes.log_probability
         buffer = io.BytesIO()
         np.save(buffer, entries, allow_pickle=False)
-        write_bytes(self._path(number), buffer.getvalue())
+        data = buffer.getvalue()
+        self._verified.discard(number)
+        write_bytes(self._path(number), data + self._digest(number, data))
 
     def read(self, number: int, first: int, end: int) -> Outcomes:
-        """Outcomes of images ``first`` to ``end`` in one pass."""
+        """Outcomes of images ``first`` to ``end`` in one pass; a pass that is not as it was recorded is an error."""
+        rows = np.array(self._entries(number)[first:end])
+        outcomes = Outcomes(rows["correct"], rows["log_probability"])
+        wrong = first_impossible(outcomes)
+        if wrong is not None:
+            raise FileError(
+                f"{self._path(number)} holds correct={outcomes.correct[wrong]:g}, log_probability="
+                f"{outcomes.log_probability[wrong]:g} for image {first + wrong}, which cannot be. {AGAIN}"
+            )
+        return outcomes
+
+    def _entries(self, number: int) -> NDArray[np.void]:
+        """A pass as it is on disk."""
         path = self._path(number)
         try:
+            if number not in self._verified:  # once: a fit reads a pass slice by slice
+                self._verify(number, path.read_bytes())
             entries = np.lib.format.open_memmap(path, mode="r")
         except (OSError, ValueError, EOFError) as error:
-            raise FileError(f"cannot read {path}: {error}. Delete it; the pass is measured again.") from error
+            raise FileError(f"cannot read {path}: {error}. {AGAIN}") from error
         if entries.dtype != ENTRY or entries.shape != (self.images,):
+            raise FileError(f"{path} does not hold {self.images} outcomes. {AGAIN}")
+        return entries
+
+    def _verify(self, number: int, data: bytes) -> None:
+        size = hashlib.sha256().digest_size
+        if data[-size:] != self._digest(number, data[:-size]):
             raise FileError(
-                f"{path} does not hold {self.images} outcomes. Delete it; the pass is measured again."
+                f"{self._path(number)} is not the pass that was recorded: its SHA-256 differs. {AGAIN}"
             )
-        rows = np.array(entries[first:end])
-        return Outcomes(rows["correct"], rows["log_probability"])
+        self._verified.add(number)
+
+    def _digest(self, number: int, data: bytes) -> bytes:
+        """SHA-256 of a pass and of what it is a pass of, so that one of another measurement is noticed as well."""
+        about = json.dumps([self.identity, number], sort_keys=True)
+        return hashlib.sha256(about.encode() + b"\n" + data).digest()
 
     def _path(self, number: int) -> Path:
         return self.folder / f"pass-{number:06d}.npy"
@@ -80,11 +112,12 @@ class Journal:
         found = read_json(self.folder / HEADER)
         if not isinstance(found, dict) or (found.get("format"), found.get("version")) != (FORMAT, VERSION):
             raise CheckpointError(
-                f"{self.folder / HEADER} is not the header of recorded passes, version {VERSION}."
+                f"{self.folder / HEADER} is not the header of recorded passes, version {VERSION}. Delete it; the "
+                "passes beside it are then discarded and measured again."
             )
         changed = changes({name: found.get(name) for name in self.identity}, self.identity)
         if changed:
             raise CheckpointError(
                 f"the passes in {self.folder} were recorded for something else: {'; '.join(changed)}. Ask for the same "
-                "again, or discard them with --no-resume. Nothing was changed."
+                "again, or measure again with --redo. Nothing was changed."
             )

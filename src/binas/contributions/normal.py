@@ -88,7 +88,7 @@ class Recorded:
     def _stretch(self, images: Indices) -> Stretch:
         numbers, ends = range(self.passes), (int(images[0]), int(images[-1]) + 1)
         space, read = self.design.space, [self.journal.read(p, *ends) for p in numbers]
-        rows = [self.design.rows(*balanced_paths(space, images, p, self.seed)) for p in numbers]
+        rows = [space.layout.sparse_rows(*balanced_paths(space, images, p, self.seed)) for p in numbers]
         values = np.array([[outcome_values(outcomes, kind) for outcomes in read] for kind in self.kinds])
         return Stretch(images, vstack(rows, format="csr"), values)
 

@@ -33,6 +33,17 @@ class Outcomes:
         return len(self.correct)
 
 
+def first_impossible(outcomes: Outcomes) -> int | None:
+    """The first evaluation whose correctness is not in [0, 1] or whose log-probability is not finite and at most 0.
+
+    A log-probability may be a little above 0: it was rounded.
+    """
+    logs = outcomes.log_probability
+    right = (outcomes.correct >= 0) & (outcomes.correct <= 1) & np.isfinite(logs) & (logs <= 1e-3)
+    wrong = np.flatnonzero(~right)  # NaN compares false
+    return int(wrong[0]) if len(wrong) else None
+
+
 def outcome_values(outcomes: Outcomes, kind: OutcomeKind) -> Array:
     """Outcomes as numbers: correctness, the probability of the true class, or its logarithm, at least ``LOWEST_LOG``."""
     if kind == "correct":

@@ -24,12 +24,11 @@ import numpy as np
 
 from binas.base.errors import ConfigError
 from binas.base.progress import Progress
-from binas.contributions.design import Design
+from binas.contributions.design import table_of
 from binas.contributions.journal import Journal
 from binas.contributions.outcomes import Array, Evaluator, Indices
 from binas.contributions.passes import PathsOf, check_measurable, measure
 from binas.contributions.paths import DEPTH, Paths, conditioned_paths
-from binas.contributions.results import table_of
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
 
@@ -56,13 +55,13 @@ class Condition:
 
 
 def conditions(space: SearchSpace) -> list[Condition]:
-    """One condition per config and per depth, in the order of ``Column.flat``."""
+    """One condition per config and per depth, in the order of ``space.layout``."""
     return [
-        Condition(s, depths_of_block(space, s, b), b, c)
-        for s, stage in enumerate(space.stages)
-        for b, configs in enumerate(stage.blocks)
-        for c in range(len(configs))
-    ] + [Condition(s, (i,)) for s, stage in enumerate(space.stages) for i in range(len(stage.depths))]
+        Condition(item.stage, (item.index,))
+        if item.block is None
+        else Condition(item.stage, depths_of_block(space, item.stage, item.block), item.block, item.index)
+        for item in space.layout.choices
+    ]
 
 
 def depths_of_block(space: SearchSpace, stage: int, block: int) -> tuple[int, ...]:
@@ -74,7 +73,7 @@ def depths_of_block(space: SearchSpace, stage: int, block: int) -> tuple[int, ..
 
 def paper_passes(space: SearchSpace) -> int:
     """Passes of one repeat: E[Acc] and one per decision."""
-    return 1 + space.alpha_size + space.beta_size
+    return 1 + space.layout.size
 
 
 def paper(
@@ -134,18 +133,16 @@ def paper_contributions(
 
 def contrasts(space: SearchSpace, reading: Reading) -> Array:
     """The linear map from accuracies of the passes (E[Acc], configs, depths) to (base, contributions)."""
-    design, size = Design(space), paper_passes(space)
-    mapping = np.eye(size)
+    mapping = np.eye(paper_passes(space))
     mapping[1:, 0] = -1.0
     if reading == "depth":
         for row, condition in enumerate(conditions(space), 1):
             if condition.block is None:
                 continue
             mapping[row, 0] = 0.0
+            first = 1 + space.layout.depth_slices[condition.stage].start
             for i in condition.depths:
-                mapping[row, 1 + design.depth_slices[condition.stage].start + i] = -1.0 / len(
-                    condition.depths
-                )
+                mapping[row, first + i] = -1.0 / len(condition.depths)
     return mapping
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from binas.base.errors import ConfigError, EvaluatorError
 from binas.base.progress import Progress
 from binas.contributions.journal import Journal
-from binas.contributions.outcomes import Evaluator, Indices, Outcomes
+from binas.contributions.outcomes import Evaluator, Indices, Outcomes, first_impossible
 from binas.contributions.paths import Paths
 from binas.space.space import SearchSpace
 
@@ -38,7 +38,8 @@ def measure(
     """Record the passes before ``end`` that are not recorded yet; ``total`` there may be, ``note`` is shown beside."""
     progress, total = progress or Progress(), total or end
     for number in range(journal.first_missing(end), end):
-        journal.write(number, _checked(_outcomes(evaluator, number, paths), evaluator.images, number))
+        if not journal.has(number):  # one that was damaged and deleted costs one pass
+            journal.write(number, _checked(_outcomes(evaluator, number, paths), evaluator.images, number))
         progress.show((number + 1) / total, f"pass {number + 1} of {total}{note}")
 
 
@@ -47,14 +48,12 @@ def _checked(outcomes: Outcomes, images: int, number: int) -> Outcomes:
     counts = len(outcomes.correct), len(outcomes.log_probability)
     if counts != (images, images):
         raise EvaluatorError(f"pass {number}: the evaluator answered {counts} outcomes for {images} images.")
-    right = (outcomes.correct >= 0) & (outcomes.correct <= 1) & (outcomes.log_probability <= 1e-3)
-    wrong = np.flatnonzero(~right)  # NaN compares false
-    if len(wrong):
-        i = int(wrong[0])
+    i = first_impossible(outcomes)
+    if i is not None:
         raise EvaluatorError(
             f"pass {number}: the evaluator answered correct={outcomes.correct[i]:g}, "
             f"log_probability={outcomes.log_probability[i]:g} for image {i}; correct must be between 0 and 1 and the "
-            "log-probability at most 0. Nothing of this pass was recorded; the same command measures it again."
+            "log-probability finite and at most 0. Nothing of this pass was recorded; the same command measures it again."
         )
     return outcomes
 

@@ -41,7 +41,7 @@ def architectures_to_measure(space: SearchSpace, count: int, strata: Strata, see
     """Uniform over decisions, or spread evenly over the range of MACs."""
     if strata == "uniform":
         return uniform_architectures(space, count, seed)
-    return cost_strata(space, analytic_costs(space).costs["macs"].values, count, seed)
+    return cost_strata(space, analytic_costs(space)["macs"], count, seed)
 
 
 def measure_samples(
@@ -118,5 +118,5 @@ def _check_known(known: Samples, facts: Mapping[str, Any]) -> None:
     if changed:
         raise CheckpointError(
             f"the samples already there were measured in another way: {'; '.join(changed)}. Ask for the same again, "
-            "give another --out, or discard them with --no-resume. Nothing was changed."
+            "give another --out, or measure again with --redo. Nothing was changed."
         )

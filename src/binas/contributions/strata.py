@@ -22,6 +22,7 @@ from binas.contributions.outcomes import Array
 from binas.space.architecture import Architecture
 from binas.space.sampling import sample
 from binas.space.space import SearchSpace
+from binas.tables.costs import Cost
 from binas.tables.entries import Column
 
 STRATA = 20
@@ -36,26 +37,15 @@ def uniform_architectures(space: SearchSpace, count: int, seed: int) -> list[Arc
 
 
 def cost_strata(
-    space: SearchSpace, cost: Column, count: int, seed: int, strata: int = STRATA
+    space: SearchSpace, cost: Cost, count: int, seed: int, strata: int = STRATA
 ) -> list[Architecture]:
     """``count`` different architectures, in turns from each of ``strata`` equal parts of the cost range.
 
     A stratum that runs out of architectures, as at the ends of the range, leaves its turns to the others.
     """
-    edges = np.linspace(*cost_range(space, cost), strata + 1)
+    edges = np.linspace(*cost.range(space), strata + 1)
     parts = [architectures_between(space, cost, edges[k], edges[k + 1], [seed, k]) for k in range(strata)]
     return list(islice(_in_turns(parts, np.random.default_rng(seed)), count))
-
-
-def cost_range(space: SearchSpace, cost: Column) -> tuple[float, float]:
-    """Smallest and largest total of a cost over all architectures, without its fixed part."""
-    low, high = 0.0, 0.0
-    for s, stage in enumerate(space.stages):
-        cheap = np.concatenate([[0.0], np.cumsum([values.min() for values in cost.configs[s]])])
-        dear = np.concatenate([[0.0], np.cumsum([values.max() for values in cost.configs[s]])])
-        low += float((cost.depths[s] + cheap[list(stage.depths)]).min())
-        high += float((cost.depths[s] + dear[list(stage.depths)]).max())
-    return low, high
 
 
 def _in_turns(parts: list[Iterator[Architecture]], rng: np.random.Generator) -> Iterator[Architecture]:
@@ -73,18 +63,19 @@ def _in_turns(parts: list[Iterator[Architecture]], rng: np.random.Generator) -> 
 
 
 def architectures_between(
-    space: SearchSpace, cost: Column, low: float, high: float, seed: int | list[int]
+    space: SearchSpace, cost: Cost, low: float, high: float, seed: int | list[int]
 ) -> Iterator[Architecture]:
-    """Different random architectures whose cost, without its fixed part, lies between ``low`` and ``high``."""
-    least, most = cost_range(space, cost)
+    """Different random architectures whose cost, one that adds up, lies between ``low`` and ``high``."""
+    least, most = cost.range(space)
     width = (most - least) or 1.0
-    scaled = cost.map(lambda values: values / width)
-    tilted = Tilted(space, scaled, tilt_towards(space, scaled, (low + high) / 2 / width))
+    scaled = cost.values.map(lambda values: values / width)
+    middle = ((low + high) / 2 - cost.fixed) / width
+    tilted = Tilted(space, scaled, tilt_towards(space, scaled, middle))
     rng = np.random.default_rng(seed)
 
     def draw() -> Architecture | None:
         architecture, total = tilted.draw(rng)
-        return architecture if low <= total * width <= high else None
+        return architecture if low <= cost.fixed + total * width <= high else None
 
     return _distinct(draw)
 

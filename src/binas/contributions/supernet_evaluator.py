@@ -62,5 +62,5 @@ def indexed(images: Images, name: str) -> IndexedImages:
         return cast(IndexedImages, images)
     raise DataError(
         f"{name}: its validation images are a stream. Contributions are measured on the same images again and again; "
-        "leave `streaming` away, so that the images are stored."
+        "leave `streaming` out, so that the images are stored."
     )

@@ -19,11 +19,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
-from binas.base.errors import UnitError
+from binas.base.errors import SpaceError, UnitError
 from binas.space.architecture import Architecture
 from binas.space.codes import BlockCode
 from binas.space.families import MOBILENET_V3, ConvShape, PoolShape, Shape, SqueezeRule, Trace, describe
-from binas.space.networks import arriving, blocks_arriving, codes_of, leaving, network_sizes, stage_codes
+from binas.space.networks import (
+    block_input_shapes,
+    codes_of,
+    input_shapes,
+    network_sizes,
+    output_shape,
+    stage_codes,
+)
 from binas.space.space import SearchSpace
 from binas.tables.costs import Cost, CostTable
 from binas.tables.entries import Column, Provenance, today
@@ -103,7 +110,7 @@ class Shapes:
 
 def shapes(space: SearchSpace) -> Shapes:
     """Follow an image through the fixed parts and stages of a space."""
-    before = tuple((shape.channels, shape.size) for shape in arriving(space)[:-1])
+    before = tuple((shape.channels, shape.size) for shape in input_shapes(space)[:-1])
     return Shapes(before, sum(map(trace_work, fixed_traces(space)), Work()))
 
 
@@ -111,9 +118,9 @@ def fixed_traces(space: SearchSpace) -> Iterator[Trace]:
     """The steps of each block of stem and head, and of pooling, features and classifier together."""
     channels, resolution, classes = network_sizes(space)
     yield from _row(codes_of(space.stem), Shape(channels, resolution))
-    head, shape = codes_of(space.head), arriving(space)[-1]
+    head, shape = codes_of(space.head), input_shapes(space)[-1]
     yield from _row(head, shape)
-    shape = leaving(head, shape)
+    shape = output_shape(head, shape)
     trace, width = Trace(shape), shape.channels
     layers: list[PoolShape | ConvShape] = [PoolShape()]
     if space.features is not None:  # 1x1 convolution with bias after pooling, as in MobileNetV3
@@ -126,7 +133,7 @@ def fixed_traces(space: SearchSpace) -> Iterator[Trace]:
 def _row(codes: Iterable[BlockCode], shape: Shape) -> Iterator[Trace]:
     for code in codes:
         yield block_trace(code, shape.channels, shape.size)
-        shape = leaving([code], shape)
+        shape = output_shape([code], shape)
 
 
 def _per_config(space: SearchSpace, count: Callable[[Trace], T]) -> PerConfig[T]:
@@ -134,9 +141,9 @@ def _per_config(space: SearchSpace, count: Callable[[Trace], T]) -> PerConfig[T]
     return [
         [
             [count(block_trace(code, shape.channels, shape.size)) for code in codes]
-            for codes, shape in zip(stage_codes(stage), blocks_arriving(stage, entering), strict=True)
+            for codes, shape in zip(stage_codes(stage), block_input_shapes(stage, entering), strict=True)
         ]
-        for stage, entering in zip(space.stages, arriving(space)[:-1], strict=True)
+        for stage, entering in zip(space.stages, input_shapes(space)[:-1], strict=True)
     ]
 
 
@@ -202,3 +209,11 @@ def _cost(
     table, fixed = _per_config(space, count), sum(map(count, fixed_traces(space)))
     values = Column.build(space, lambda s, i: 0.0, lambda s, b, c: float(table[s][b][c]))
     return Cost(name, parse_unit(unit), float(fixed), values, provenance=provenance)
+
+
+def counted_costs(space: SearchSpace) -> dict[str, Cost]:
+    """Costs that follow from the space; none for a space that only names its choices."""
+    try:
+        return dict(analytic_costs(space).costs)
+    except SpaceError:
+        return {}

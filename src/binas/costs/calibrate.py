@@ -43,27 +43,24 @@ def mape_percent(predicted: Array, measured: Array) -> float:
     return float(100.0 * np.mean(np.abs(predicted / measured - 1.0)))
 
 
-def predict(space: SearchSpace, cost: Cost, architecture: Architecture) -> float:
-    """The cost of an architecture by the table: fixed + depth parts + config parts of the active blocks."""
-    total = cost.fixed + block_sum(space, cost, architecture)
-    for stage, depth, values in zip(space.stages, architecture.depths, cost.values.depths, strict=True):
-        total += float(values[stage.depths.index(depth)])
-    return total
-
-
-def block_sum(space: SearchSpace, cost: Cost, architecture: Architecture) -> float:
-    """The config parts of the active blocks alone."""
-    return sum(
-        float(cost.values.configs[s][b][space.config_index(s, b, name)])
-        for s, names in enumerate(architecture.stages)
-        for b, name in enumerate(names)
-    )
+def block_sums(space: SearchSpace, cost: Cost, architectures: Sequence[Architecture]) -> Array:
+    """The config parts of the active blocks alone, added up, (n,)."""
+    configs, _ = space.layout.split(cost.values.flat())
+    blocks = np.append(configs, np.zeros(space.beta_size))
+    return Column.from_flat(space, blocks).total(space.layout.positions_of(architectures))
 
 
 def _rows(space: SearchSpace, isolated: Cost, networks: Sequence[MeasuredNetwork]) -> Array:
     """One row per network: sum of blocks, depth of each stage, 1."""
-    rows = [(block_sum(space, isolated, n.architecture), *n.architecture.depths, 1.0) for n in networks]
-    return np.array(rows, dtype=np.float64).reshape(len(networks), len(space.stages) + 2)
+    architectures = [network.architecture for network in networks]
+    depths = np.array([item.depths for item in architectures], dtype=np.float64)
+    return np.column_stack(
+        [
+            block_sums(space, isolated, architectures),
+            depths.reshape(-1, len(space.stages)),
+            np.ones(len(networks)),
+        ]
+    )
 
 
 def _affine(stages: int) -> Array:

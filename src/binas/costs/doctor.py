@@ -8,14 +8,13 @@ import platform
 from dataclasses import dataclass
 from typing import Any
 
-from binas.costs.backends import BACKENDS, installed_version, make_backend
-from binas.costs.device import BackendDevice
+from binas.base.packages import installed_version
+from binas.costs.backends import BACKENDS, Backend, make_backend
 from binas.costs.machine import cpu_count, cpu_name
 from binas.costs.meters import energy_zones
 from binas.costs.session import CONTROL, NOISY, Plan
-from binas.costs.settings import Settings
+from binas.costs.settings import DEVICES, Settings
 from binas.costs.statistics import Estimate, estimate
-from binas.costs.workloads import control_workload
 from binas.version import __version__
 
 PACKAGES = ("torch", "onnx", "onnxruntime", "openvino", "numpy", "scipy", "highspy", "pyscipopt")
@@ -75,7 +74,7 @@ class Diagnosis:
 
 def diagnose() -> Diagnosis:
     """Look at packages, backends and counters, and time the control for about a second."""
-    findings = tuple(_finding(name, device) for name in BACKENDS for device in ("cpu", "cuda"))
+    findings = tuple(_finding(backend, device) for _, backend in BACKENDS.load_all() for device in DEVICES)
     usable = [f.backend for f in findings if f.device == "cpu" and f.reason is None]
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     energy = None if energy_zones() else "no readable counters in /sys/class/powercap; import energy instead"
@@ -85,6 +84,9 @@ def diagnose() -> Diagnosis:
 
 def noise_of(settings: Settings, samples: int = NOISE_SAMPLES) -> Estimate:
     """The control's time under a setting, from samples of a millisecond each."""
+    from binas.costs.device import BackendDevice  # these load torch, which may be what is missing
+    from binas.costs.workloads import control_workload
+
     backend = make_backend(settings)
     with backend.pinned():
         device = BackendDevice(backend, lambda _: control_workload())
@@ -92,10 +94,9 @@ def noise_of(settings: Settings, samples: int = NOISE_SAMPLES) -> Estimate:
         return estimate([device.sample(CONTROL, repeats) for _ in range(samples)], Plan().quantile)
 
 
-def _finding(name: str, device: str) -> Finding:
-    backend = BACKENDS[name]
-    reason = backend.unavailable(Settings(backend=name, device=device))
-    return Finding(name, device, backend.version(), reason)
+def _finding(backend: type[Backend], device: str) -> Finding:
+    reason = backend.unavailable(Settings(backend=backend.name, device=device))
+    return Finding(backend.name, device, backend.version(), reason)
 
 
 def _versions() -> dict[str, str | None]:

@@ -80,23 +80,15 @@ def import_filled(
 
 def _doubt_sum(space: SearchSpace, cost: Cost, networks: MeasuredNetworks) -> Iterator[str]:
     """The table against whole networks, in percent of measured, where that is more than a few percent off."""
-    errors = [100 * (_predicted(space, cost, item) / value - 1) for item, value in networks if value > 0]
+    known = [(item, value) for item, value in networks if value > 0]
+    predicted = cost.of(space, [item for item, _ in known])
+    errors = (100 * (predicted / [value for _, value in known] - 1)).tolist()
     if errors and fmean(map(abs, errors)) > FEW_PERCENT:
         worst = max(errors, key=abs)
         yield (
             f"what the blocks make together is off by {fmean(map(abs, errors)):.1f} % on average from the "
             f"{len(errors)} whole networks that were measured (bias {fmean(errors):+.1f} %, worst {worst:+.1f} %)."
         )
-
-
-def _predicted(space: SearchSpace, cost: Cost, architecture: Architecture) -> float:
-    """The fixed part and the config parts of the active blocks, combined."""
-    parts = [
-        float(cost.values.configs[s][b][space.config_index(s, b, name)])
-        for s, names in enumerate(architecture.stages)
-        for b, name in enumerate(names)
-    ]
-    return max(cost.fixed, *parts) if cost.combine == "max" else cost.fixed + sum(parts)
 
 
 def _provenance(given: Provenance, manifest: Manifest, path: Path) -> Provenance:

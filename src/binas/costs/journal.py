@@ -79,14 +79,12 @@ def _check_header(first: Any, header: Mapping[str, Any], path: Path) -> None:
         or first.get("format") != FORMAT
         or not isinstance(first.get("plan"), dict)
     ):
-        raise MeasureError(
-            f"{path} is no journal of a measuring. Delete it, or start afresh with --no-resume."
-        )
+        raise MeasureError(f"{path} is no journal of a measuring. Delete it, or start afresh with --redo.")
     changed = changes({**first, **first["plan"], "plan": None}, {**header, **header["plan"], "plan": None})
     if changed:
         raise MeasureError(
             f"{path} belongs to another measuring: {'; '.join(changed)}. Finish that one with its own command, or start "
-            "afresh with --no-resume."
+            "afresh with --redo."
         )
 
 
@@ -95,7 +93,7 @@ def _parse(entries: list[str], rest: list[Any], path: Path) -> tuple[dict[str, i
     try:
         repeats, rows = _REPEATS.validate_python(rest[0] if rest else {}), _ROWS.validate_python(rest[1:])
     except ValidationError as error:
-        raise MeasureError(f"{path} is damaged. Start afresh with --no-resume.") from error
+        raise MeasureError(f"{path} is damaged. Start afresh with --redo.") from error
     if repeats and not set(entries) <= set(repeats):
-        raise MeasureError(f"{path} lacks the repeats of some entries. Start afresh with --no-resume.")
+        raise MeasureError(f"{path} lacks the repeats of some entries. Start afresh with --redo.")
     return repeats, rows

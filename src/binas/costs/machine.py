@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from pathlib import Path
 
-from binas.costs.backends import BACKENDS, installed_version
+from binas.base.packages import installed_version
+from binas.costs.backends import backend_class
 from binas.costs.settings import Settings
 from binas.version import __version__
 
-RECORDED = ("torch", "onnxruntime")  # packages on whose version results depend
 CPU_INFO = Path("/proc/cpuinfo")
 
 
@@ -40,17 +41,15 @@ def device_name(settings: Settings) -> str:
 
 def runtime_name(settings: Settings) -> str:
     """The backend with its version."""
-    return f"{settings.backend} {BACKENDS[settings.backend].version()}"
+    return f"{settings.backend} {backend_class(settings.backend).version()}"
 
 
-def describe_machine(gpu: bool = True) -> dict[str, str]:
-    """What work was done with, for its record: versions of what matters, the CPU, and the GPU where one is used."""
-    facts = {"python": platform.python_version(), "binas": __version__}
-    facts |= {name: installed_version(name) or "missing" for name in RECORDED}
-    facts["cpu"] = cpu_name()
-    if gpu:
-        import torch
-
-        if torch.cuda.is_available():
-            facts["gpu"] = torch.cuda.get_device_name()
-    return facts
+def describe_machine() -> dict[str, str]:
+    """What a step was done with: versions of what matters, the CPU, and the GPU where torch has found one."""
+    about = {"python": platform.python_version(), "binas": __version__}
+    about |= {name: installed_version(name) or "missing" for name in ("torch", "onnxruntime")}
+    about["cpu"] = cpu_name()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        about["gpu"] = str(torch.cuda.get_device_name())
+    return about

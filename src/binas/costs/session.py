@@ -154,7 +154,7 @@ class _Session:
         if known.entry != entry:
             raise MeasureError(
                 f"the journal {self.journal.path} has a sample of {known.entry!r} where {entry!r} should be. It "
-                "was changed, or belongs to another version: start afresh with --no-resume."
+                "was changed, or belongs to another version: start afresh with --redo."
             )
         return known
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from binas.base.errors import MeasureError
+from binas.costs.backends import DEFAULT_BACKEND
 from binas.tables.entries import Provenance
 
 DEVICES = ("cpu", "cuda")
@@ -21,7 +22,7 @@ class Settings:
     ``onednn`` is torch's CPU library (other backends ignore it).
     """
 
-    backend: str = "torch"
+    backend: str = DEFAULT_BACKEND
     device: str = "cpu"
     threads: int = 1
     batch: int = 1
@@ -51,11 +52,11 @@ class Settings:
         return data
 
 
-# The paper measures a single CPU thread with oneDNN (MKL-DNN) off at batch 1, and a GPU at batch 64
+# The paper measures PyTorch: a single CPU thread with oneDNN (MKL-DNN) off at batch 1, and a GPU at batch 64
 # (section 4.1 and the caption of its main table).
 PRESETS: dict[str, Settings] = {
-    "paper-cpu": Settings(onednn=False),
-    "paper-gpu": Settings(device="cuda", batch=64),
+    "paper-cpu": Settings("torch", onednn=False),
+    "paper-gpu": Settings("torch", device="cuda", batch=64),
 }
 
 

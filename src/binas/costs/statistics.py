@@ -12,7 +12,6 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from binas.base.interval import Interval
 
@@ -75,6 +74,8 @@ def estimate(samples: Sequence[float] | Array, quantile: float) -> Estimate:
 def _ranks(count: int, quantile: float) -> tuple[int, int]:
     """Which order statistics, from 0, bound the quantile of so many samples."""
     tail = (1 - CONFIDENCE) / 2
+    from scipy.stats import binom  # slow to import, and settings are read from this room
+
     low, high = binom.ppf((tail, 1 - tail), count, quantile)
     return max(int(low) - 1, 0), min(int(high), count - 1)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from binas.base.errors import MeasureError
 from binas.base.interval import Interval
 from binas.base.statistics import Statistic, bootstrap, kendall, spearman
-from binas.costs.calibrate import MeasuredNetwork, apply_calibration, calibrate, mape_percent, predict
+from binas.costs.calibrate import MeasuredNetwork, apply_calibration, calibrate, mape_percent
 from binas.space.architecture import Architecture
 from binas.space.sampling import sample
 from binas.space.space import SearchSpace
@@ -123,7 +123,7 @@ def _check(
 ) -> NetworkCheck:
     return NetworkCheck(
         architecture=str(network.architecture),
-        predicted=predict(space, table, network.architecture),
+        predicted=float(table.of(space, [network.architecture])[0]),
         measured=network.cost.value,
         low=network.cost.low,
         high=network.cost.high,
@@ -139,7 +139,7 @@ def retest_percent(networks: Sequence[MeasuredNetwork]) -> float:
 
 def _both(space: SearchSpace, table: Cost, networks: Sequence[MeasuredNetwork]) -> tuple[Array, Array]:
     """Predicted and measured costs."""
-    predicted = np.array([predict(space, table, n.architecture) for n in networks])
+    predicted = table.of(space, [n.architecture for n in networks])
     return predicted, np.array([n.cost.value for n in networks])
 
 

@@ -11,60 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Generator, Tensor
 from torch.nn import functional
 
 from binas.base.errors import DataError
+from binas.data.config import AugmentConfig
 from binas.data.dataset import ImageData
 
 SMALL = 64  # up to this many pixels a side, images are padded and cropped, not resized, and policies are CIFAR-10's
 ERASED_SHARE = (0.02, 0.33)  # of the area, and height to width, as in the paper on random erasing
 ERASED_ASPECT = (0.3, 3.3)
-
-
-class AugmentConfig(BaseModel):
-    """What is done to training images, in this order; everything off is plain normalisation."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    crop: int = Field(
-        default=0, ge=0, description="Pixels of black border before a random crop of the old size; 0: off."
-    )
-    resized_crop: float | None = Field(
-        default=None,
-        gt=0,
-        le=1,
-        description="Least share of the area that a random crop keeps before it is enlarged.",
-    )
-    flip: bool = Field(default=False, description="Mirror left and right, every second image on average.")
-    auto: Literal["none", "autoaugment", "randaugment"] = Field(
-        default="none", description="A policy of kornia."
-    )
-    policies: int = Field(
-        default=8,
-        ge=1,
-        description="auto: parts of a batch that draw their own policy; the batch size: one per image.",
-    )
-    operations: int = Field(default=2, ge=1, le=15, description="randaugment: operations per image.")
-    magnitude: int = Field(
-        default=9, ge=1, le=29, description="randaugment: strength of each operation, of 30."
-    )
-    cutout: int = Field(default=0, ge=0, description="Side in pixels of a square set to the mean; 0: off.")
-    erasing: float = Field(default=0.0, ge=0, le=1, description="Probability of a rectangle set to the mean.")
-    mixup: float = Field(
-        default=0.0, ge=0, description="Alpha of the Beta distribution images are mixed by; 0: off."
-    )
-
-    @model_validator(mode="after")
-    def _one_crop(self) -> AugmentConfig:
-        if self.crop and self.resized_crop is not None:
-            raise ValueError("crop and resized_crop exclude each other; set one of them")
-        return self
 
 
 def default_augmentation(data: ImageData) -> AugmentConfig:

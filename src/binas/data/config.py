@@ -1,17 +1,36 @@
-"""The description of a dataset in a run's configuration."""
+"""What a configuration says about images: where they come from, and how training changes them. Loads no torch.
+
+Another installed package adds a kind of data with an entry point in the group ``binas.datasets`` that names a function
+``(DataConfig) -> ImageData``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from binas.data.decoding import Format
-from binas.data.division import Names
+from binas.base.errors import DataError
+from binas.base.plugins import Registry
+from binas.base.settings import Settings
 
-Kind = Literal["embedded", "fashion-mnist", "folder", "huggingface", "arrays"]
-
+KINDS = Registry(
+    "kind of data",
+    "binas.datasets",
+    {
+        "embedded": "binas.data.loading:load_embedded",
+        "fashion-mnist": "binas.data.loading:load_fashion_mnist",
+        "folder": "binas.data.loading:load_folder",
+        "huggingface": "binas.data.loading:load_huggingface",
+        "arrays": "binas.data.loading:load_arrays",
+    },
+    lambda thing: None if callable(thing) else "is no function of a DataConfig",
+    DataError,
+)
+USUAL_NAMES = {"validation": ("validation", "val", "valid"), "test": ("test",)}
 _COMMON = {"kind", "validation_share", "seed", "limit"}
 _DECODED = {"path", "size", "channels", "test_share", "workers", "train", "validation", "test"}
 _KEPT = {"cache", "check_images"}
@@ -25,18 +44,89 @@ _OF_KIND: dict[str, set[str]] = {
     "huggingface": _COMMON | _DECODED | _KEPT | _TABLE,
     "huggingface with streaming": _COMMON | _DECODED | _TABLE | _STREAM,
 }
+_OF_A_PLUGIN = _COMMON | _DECODED | {"name"}
 
 
-class DataConfig(BaseModel):
+@dataclass(frozen=True)
+class Names:
+    """Subfolders (or splits) of the parts; None: found by their usual names, or split off."""
+
+    train: str = "train"
+    validation: str | None = None
+    test: str | None = None
+
+    def choose(self, present: Sequence[str], where: str) -> dict[str, str]:
+        """The part of each kind among those ``present``; a part that is named must be there, and only once."""
+        asked = {"train": self.train, "validation": self.validation, "test": self.test}
+        chosen = {kind: name for kind, name in asked.items() if name is not None}
+        missing = [name for name in chosen.values() if name not in present]
+        if missing or len(set(chosen.values())) < len(chosen):
+            wrong = f"has no part {missing[0]!r}" if missing else "is given the same part twice"
+            raise DataError(
+                f"{where} {wrong}; it has {', '.join(present) or 'none'}. Name train, validation, test."
+            )
+        for kind, usual in USUAL_NAMES.items():
+            free = [name for name in usual if name in present and name not in chosen.values()]
+            if kind not in chosen and free:
+                chosen[kind] = free[0]
+        return chosen
+
+
+@dataclass(frozen=True)
+class Format:
+    """What images are decoded to: ``size`` (h, w) in pixels, 1 or 3 channels; and by how many threads."""
+
+    size: tuple[int, int]
+    channels: int = 3
+    workers: int = 4
+
+
+class AugmentConfig(Settings):
+    """What is done to training images, in this order; everything off is plain normalisation."""
+
+    crop: int = Field(
+        default=0, ge=0, description="Pixels of black border before a random crop of the old size; 0: off."
+    )
+    resized_crop: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="Least share of the area that a random crop keeps before it is enlarged.",
+    )
+    flip: bool = Field(default=False, description="Mirror left and right, every second image on average.")
+    auto: Literal["none", "autoaugment", "randaugment"] = Field(
+        default="none", description="A policy of kornia."
+    )
+    policies: int = Field(
+        default=8,
+        ge=1,
+        description="auto: parts of a batch that draw their own policy; the batch size: one per image.",
+    )
+    operations: int = Field(default=2, ge=1, le=15, description="randaugment: operations per image.")
+    magnitude: int = Field(
+        default=9, ge=1, le=29, description="randaugment: strength of each operation, of 30."
+    )
+    cutout: int = Field(default=0, ge=0, description="Side in pixels of a square set to the mean; 0: off.")
+    erasing: float = Field(default=0.0, ge=0, le=1, description="Probability of a rectangle set to the mean.")
+    mixup: float = Field(
+        default=0.0, ge=0, description="Alpha of the Beta distribution images are mixed by; 0: off."
+    )
+
+    @model_validator(mode="after")
+    def _one_crop(self) -> AugmentConfig:
+        if self.crop and self.resized_crop is not None:
+            raise ValueError("crop and resized_crop exclude each other; set one of them")
+        return self
+
+
+class DataConfig(Settings):
     """Where images come from and how they are divided. A field that the kind does not use is refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    kind: Kind = Field(
+    kind: str = Field(
         default="embedded",
         description="embedded: the Fashion-MNIST sample of binas; fashion-mnist: its four idx files; "
         "folder: one subfolder of images per class; huggingface: anything datasets.load_dataset reads; "
-        "arrays: an .npz file.",
+        "arrays: an .npz file; or a kind that an installed package adds.",
     )
     path: Path | None = Field(
         default=None, description="Folder or file to read; for huggingface a local folder or Parquet file."
@@ -86,10 +176,17 @@ class DataConfig(BaseModel):
         default=4096, ge=1, description="streaming: images among which the next ones are drawn."
     )
 
+    @field_validator("kind")
+    @classmethod
+    def _known(cls, kind: str) -> str:
+        if kind not in KINDS:
+            raise ValueError(f"must be one of {', '.join(KINDS)}")
+        return kind
+
     @model_validator(mode="after")
     def _consistent(self) -> DataConfig:
         kind = f"{self.kind} with streaming" if self.kind == "huggingface" and self.streaming else self.kind
-        unused = sorted(self.model_fields_set - _OF_KIND[kind])
+        unused = sorted(self.model_fields_set - _OF_KIND.get(kind, _OF_A_PLUGIN))
         if unused:
             raise ValueError(f"data of the kind {kind} does not use {', '.join(unused)}")
         if self.kind in ("arrays", "folder") and self.path is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,15 +13,6 @@ from torch import Tensor
 MAX_PIXELS = 2**26  # 67 million: far above any photo, 200 MB decoded
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")  # no format that starts another program
 _MODES = {1: "L", 3: "RGB"}
-
-
-@dataclass(frozen=True)
-class Format:
-    """What images are decoded to: ``size`` (h, w) in pixels, 1 or 3 channels; and by how many threads."""
-
-    size: tuple[int, int]
-    channels: int = 3
-    workers: int = 4
 
 
 class UnreadableError(Exception):

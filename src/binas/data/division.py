@@ -14,34 +14,7 @@ from binas.data.dataset import ImageData
 from binas.data.file_images import prepare
 from binas.data.images import IndexedImages
 
-USUAL_NAMES = {"validation": ("validation", "val", "valid"), "test": ("test",)}
-
 Rows = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Names:
-    """Subfolders (or splits) of the parts; None: by their usual names, or split off."""
-
-    train: str = "train"
-    validation: str | None = None
-    test: str | None = None
-
-    def choose(self, present: Sequence[str], where: str) -> dict[str, str]:
-        """The part of each kind among those ``present``; a part that is named must be there, and only once."""
-        asked = {"train": self.train, "validation": self.validation, "test": self.test}
-        chosen = {kind: name for kind, name in asked.items() if name is not None}
-        missing = [name for name in chosen.values() if name not in present]
-        if missing or len(set(chosen.values())) < len(chosen):
-            wrong = f"has no part {missing[0]!r}" if missing else "is given the same part twice"
-            raise DataError(
-                f"{where} {wrong}; it has {', '.join(present) or 'none'}. Name train, validation, test."
-            )
-        for kind, usual in USUAL_NAMES.items():
-            free = [name for name in usual if name in present and name not in chosen.values()]
-            if kind not in chosen and free:
-                chosen[kind] = free[0]
-        return chosen
 
 
 @dataclass(frozen=True)

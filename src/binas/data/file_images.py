@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from binas.base.errors import DataError, several
-from binas.data.decoding import Format, UnreadableError, decode, measure
+from binas.data.config import Format
+from binas.data.decoding import UnreadableError, decode, measure
 from binas.data.images import ArrayImages, Batch, Images, IndexedImages, Indices, batch_rows, check_labels
 
 CACHED_BYTES = 2**30

@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 
 from binas.base.errors import DataError
-from binas.data.decoding import Format
-from binas.data.division import USUAL_NAMES, Names, Parts
+from binas.data.config import USUAL_NAMES, Format, Names
+from binas.data.division import Parts
 from binas.data.file_images import FileImages
 
 SUFFIXES = frozenset(

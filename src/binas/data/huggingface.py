@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import io
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,22 +139,41 @@ def encoded(value: Any) -> BinaryIO:
     """The bytes of an undecoded image: inside the row, in a file beside it, or on the hub."""
     if not isinstance(value, dict) or not (value.get("bytes") or value.get("path")):
         raise UnreadableError("the row holds no image")
-    return io.BytesIO(value["bytes"] or _fetched(value["path"]))
+    return io.BytesIO(value["bytes"] or _image_bytes(value["path"]))
 
 
-def _fetched(path: str) -> bytes:
-    place = path.split("::")[-1]
-    if "://" in place and not place.startswith("hf://"):
+def _image_bytes(path: str) -> bytes:
+    """The file a row names. The row may be hostile: fsspec follows whatever an address says, so it gets the hub's only."""
+    if "::" in path:
+        raise UnreadableError(
+            f"{path[:200]} leads through another file or server; only files and the hub are read. Unpack archives, "
+            "or leave streaming out"
+        )
+    if "://" in path and not path.startswith("hf://"):
         raise UnreadableError(f"{path[:200]} is an address, not a file; only files and the hub are read")
-    fsspec = importlib.import_module("fsspec")  # datasets needs it, so it is there
     try:
-        with fsspec.open(path if "://" in path else str(Path(path).resolve()), "rb") as file:
-            data: bytes = file.read(MAX_ENCODED_BYTES + 1)
-    except Exception as error:  # each file system has its own
+        data = _read_hub(path) if path.startswith("hf://") else _read_file(Path(path))
+    except UnreadableError:
+        raise
+    except Exception as error:  # the hub's file system raises anything
         raise UnreadableError(str(error)) from error
     if len(data) > MAX_ENCODED_BYTES:
         raise UnreadableError(f"more than {MAX_ENCODED_BYTES} bytes")
     return data
+
+
+def _read_hub(address: str) -> bytes:
+    fsspec = importlib.import_module("fsspec")  # datasets needs it, so it is there
+    with fsspec.open(address, "rb") as file:
+        data: bytes = file.read(MAX_ENCODED_BYTES + 1)
+    return data
+
+
+def _read_file(path: Path) -> bytes:
+    if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a terminal would be waited for
+        raise UnreadableError(f"{path} is not a file")
+    with path.open("rb") as file:
+        return file.read(MAX_ENCODED_BYTES + 1)
 
 
 def _labelled(split: Any, name: str, source: DataConfig, classes: tuple[str, ...]) -> FileImages:

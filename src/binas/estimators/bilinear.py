@@ -1,4 +1,4 @@
-"""The paper's estimator from contributions (section 3.3), with an optional link and standard errors.
+"""Contributions as an estimator: the paper's (section 3.3), with an optional link and standard errors.
 
 g(ACC) = r + q_beta' beta + alpha' Q beta = g(base) + sum over an architecture's choices j of delta_j,
 delta_j = g(base + Delta_j) - g(base)
@@ -6,38 +6,56 @@ delta_j = g(base + Delta_j) - g(base)
 With the identity link delta_j = Delta_j and this is the equation of ACC. With another link a contribution stays
 what it is in the table, the points that choice j alone adds to the average network, but several add up on the
 scale of the link.
+
+The two parts, depths (q_beta) and configs (Q), told apart (section 4.1, table 2): adding a number to every config of a block
+and taking it from every depth that has the block changes no prediction, so contributions alone do not say what belongs to
+which part. :func:`separated` says it: the configs of a block have mean zero, and so have the depths of a stage. Then
+q_beta is what depth brings with average configs, Q what configs change at given depths, and the base what the average
+architecture has.
+
+:func:`marginal_means` makes contributions of measured architectures (section 3.2 on a table of samples): for every depth
+E[g(Acc) | d^s = d] - E[g(Acc)], for every config E[g(Acc) | O^s_b = c] - E[g(Acc) | block b active]. What a config adds is
+held against networks that have its block, so the worth of depth is not counted twice. On all architectures of a space
+whose stages have one depth this is the least-squares fit.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.base.errors import EstimatorError
-from binas.estimators.encoded import column_of, decision_names, one_hot_rows
+from binas.base.errors import EstimatorError, several
 from binas.estimators.links import Link, LinkName, get_link
+from binas.estimators.objective import BilinearObjective
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
-from binas.tables.entries import Column, Provenance
+from binas.tables.entries import Column, Provenance, today
+from binas.tables.samples import Samples
+from binas.version import __version__
 
 Array = NDArray[np.float64]
 
 
 class BilinearEstimator:
-    """Accuracy of architectures from contributions.
+    """Accuracy of architectures from contributions, on the scale that their provenance names unless ``link`` is given.
 
     Errors follow from the table's covariance; where it has none, from its standard errors, taken as independent.
     """
 
-    def __init__(self, contributions: Contributions, link: LinkName = "identity") -> None:
+    def __init__(self, contributions: Contributions, link: LinkName | None = None) -> None:
         self.contributions = contributions
-        self.link = get_link(link)
+        self.scale = link_of(contributions) if link is None else get_link(link)
         self._check()
+
+    @property
+    def link(self) -> LinkName:
+        """The scale on which contributions add up."""
+        return self.scale.name
 
     @property
     def space(self) -> SearchSpace:
@@ -47,69 +65,77 @@ class BilinearEstimator:
     @cached_property
     def base(self) -> float:
         """r on the scale of the link."""
-        return float(self.link.forward(self.contributions.base))
+        return float(self.scale.forward(self.contributions.base))
 
     @cached_property
     def values(self) -> Column:
         """delta on the scale of the link, per depth (q_beta) and per config (the entries of Q)."""
-        return column_of(self.space, self.link.forward(self._reached) - self.base)
+        return Column.from_flat(self.space, self.scale.forward(self._reached) - self.base)
+
+    def fit(self, samples: Samples) -> Self:
+        """Nothing to learn: the contributions say everything."""
+        return self
 
     def predict(self, architectures: Iterable[Architecture]) -> Array:
         """Accuracies in percent, (n,)."""
-        return self._predict_rows(one_hot_rows(self.space, architectures))
+        return self._predict_rows(self.space.layout.rows(architectures))
 
     def standard_error(self, architectures: Iterable[Architecture]) -> Array:
         """Standard errors of the predicted accuracies in points, (n,), to first order; NaN where not known."""
-        return self._errors(self._gradient(one_hot_rows(self.space, architectures)))
+        return self.contributions.errors(self._gradient(self.space.layout.rows(architectures)))
+
+    def objective(self) -> BilinearObjective:
+        """r + q_beta' beta + alpha' Q beta on the scale of the link."""
+        if not self.scale.bounded:
+            return BilinearObjective.from_contributions(self.contributions)
+        return BilinearObjective(self.base, self.values, link=self.link, errors=self.standard_error)
 
     def compare(self, first: Architecture, second: Architecture) -> tuple[float, float]:
         """Predicted accuracy of ``first`` minus that of ``second`` in points, and its standard error.
 
         What both have in common cancels, so the error is that of the choices in which they differ.
         """
-        rows = one_hot_rows(self.space, [first, second])
+        rows = self.space.layout.rows([first, second])
         accuracy, gradient = self._predict_rows(rows), self._gradient(rows)
-        return float(accuracy[0] - accuracy[1]), float(self._errors(gradient[:1] - gradient[1:])[0])
+        return float(accuracy[0] - accuracy[1]), float(
+            self.contributions.errors(gradient[:1] - gradient[1:])[0]
+        )
 
     @cached_property
     def _reached(self) -> Array:
         """base + Delta_j for every choice j: the accuracy it takes the average network to, in percent."""
         return self.contributions.base + self.contributions.values.flat()
 
+    def totals(self, rows: Array) -> Array:
+        """g(base) + delta'z of rows z, on the scale of the link."""
+        return np.asarray(self.base + rows @ self.values.flat())
+
     def _predict_rows(self, rows: Array) -> Array:
-        return self.link.inverse(self.base + rows @ self.values.flat())
+        return self.scale.inverse(self.totals(rows))
 
     def _gradient(self, rows: Array) -> Array:
         """d accuracy / d (base, Delta), (n, 1 + choices): (1, z) for the identity link."""
-        slopes, start = self.link.slope(self._reached), self.link.slope(self.contributions.base)
+        slopes, start = self.scale.slope(self._reached), self.scale.slope(self.contributions.base)
         of_base = start + rows @ (slopes - start)
         total = np.column_stack([of_base, rows * slopes])
-        return np.asarray(total / self.link.slope(self._predict_rows(rows))[:, None])
-
-    def _errors(self, gradient: Array) -> Array:
-        """sqrt(gradient' covariance gradient) of every row."""
-        covariance = self.contributions.covariance
-        if covariance is not None:
-            squares = np.einsum("ij,jk,ik->i", gradient, covariance, gradient)
-            return np.asarray(np.sqrt(np.maximum(0.0, squares)))  # two rows that agree give -0 after rounding
-        known, base = self.contributions.stderr, self.contributions.base_stderr
-        if known is None:
-            return np.full(len(gradient), math.nan)
-        errors = np.append(0.0 if math.isnan(base) else base, known.flat())
-        # an error that is not known (NaN) counts only where it matters
-        return np.asarray(np.sqrt(np.where(gradient == 0.0, 0.0, (gradient * errors) ** 2).sum(axis=1)))
+        return np.asarray(total / self.scale.slope(self._predict_rows(rows))[:, None])
 
     def _check(self) -> None:
-        if not self.link.bounded:
+        if not self.scale.bounded:
             return
         reached = np.append(self.contributions.base, self._reached)
         outside = np.flatnonzero((reached <= 0.0) | (reached >= 100.0))
         if len(outside):
-            name = ["the base accuracy", *decision_names(self.space)][outside[0]]
+            name = ["the base accuracy", *self.space.layout.names][outside[0]]
             raise EstimatorError(
-                f"{name} stands at {reached[outside[0]]:.4g} %; the link {self.link.name} needs accuracies "
+                f"{name} stands at {reached[outside[0]]:.4g} %; the link {self.link} needs accuracies "
                 "between 0 and 100 %. Use the identity link for these contributions."
             )
+
+
+def link_of(contributions: Contributions) -> Link:
+    """The scale on which contributions add up, as their provenance says; identity where it says nothing."""
+    return get_link(str(contributions.provenance.to_data().get("link", "identity")))
 
 
 def contributions_on_link(
@@ -125,5 +151,66 @@ def contributions_on_link(
     ``values`` are in the order of ``Column.flat``, on the scale of the link.
     """
     percent = float(link.inverse(base))
-    points = column_of(space, link.inverse(base + values) - percent)
+    points = Column.from_flat(space, link.inverse(base + values) - percent)
     return Contributions(space, percent, points, count=count, provenance=provenance)
+
+
+def separated(space: SearchSpace, base: float, values: Column) -> tuple[float, Column]:
+    """The same estimator with configs of mean zero in every block and depths of mean zero in every stage."""
+    depths, configs = [], []
+    for stage, of_depths, blocks in zip(space.stages, values.depths, values.configs, strict=True):
+        means = np.array([block.mean() for block in blocks])
+        moved = of_depths + np.array([means[:depth].sum() for depth in stage.depths])
+        base += float(moved.mean())
+        depths.append(moved - moved.mean())
+        configs.append(tuple(block - mean for block, mean in zip(blocks, means, strict=True)))
+    return base, Column(tuple(depths), tuple(configs))
+
+
+def ablation(estimator: BilinearEstimator, architectures: Sequence[Architecture]) -> dict[str, Array]:
+    """Predicted accuracies in percent without one part: ``q_beta = 0`` and ``Q = 0``, after :func:`separated`.
+
+    A part is left out of the answer where the space does not let it be told apart: q_beta where every stage has one
+    depth, Q where every block has one config.
+    """
+    space = estimator.space
+    base, values = separated(space, estimator.base, estimator.values)
+    rows = space.layout.rows(architectures)
+    weights = values.flat()
+    found = {}
+    if any(len(stage.depths) > 1 for stage in space.stages):
+        found["q_beta = 0"] = rows[:, : space.alpha_size] @ weights[: space.alpha_size]
+    if any(len(block) > 1 for stage in space.stages for block in stage.blocks):
+        found["Q = 0"] = rows[:, space.alpha_size :] @ weights[space.alpha_size :]
+    return {name: estimator.scale.inverse(base + total) for name, total in found.items()}
+
+
+def marginal_means(samples: Samples, link: LinkName = "identity") -> Contributions:
+    """Contributions in points for :class:`BilinearEstimator` with the same ``link``; every choice must occur."""
+    space, scale = samples.space, get_link(link)
+    rows, values = space.layout.rows(samples.architectures), scale.forward(samples.accuracy)
+    seen = rows.sum(axis=0)
+    if not len(samples) or not seen.all():
+        raise EstimatorError(_missing(space, seen))
+    base = float(values.mean())
+    means = rows.T @ values / seen - _reference(space, rows, values)
+    provenance = Provenance(
+        source=f"means over {len(samples)} samples", date=today(), tool=f"binas {__version__}", link=link
+    )
+    return contributions_on_link(space, base, means, scale, provenance, Column.from_flat(space, seen))
+
+
+def _reference(space: SearchSpace, rows: Array, values: Array) -> Array:
+    """What a choice is held against: the mean of all for a depth, of those with the block for a config."""
+    result = np.full(rows.shape[1], values.mean())
+    for blocks in space.layout.config_slices:
+        for where in blocks:
+            result[where] = values[rows[:, where].any(axis=1)].mean()
+    return result
+
+
+def _missing(space: SearchSpace, seen: Array) -> str:
+    absent = [name for name, count in zip(space.layout.names, seen, strict=True) if not count]
+    return several(
+        "no sample has", absent, "Measure more architectures, or fit a predictor, which can do without."
+    )

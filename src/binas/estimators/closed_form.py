@@ -33,15 +33,14 @@ from numpy.typing import NDArray
 from binas.base.errors import EstimatorError
 from binas.base.files import dump_json, write_text
 from binas.estimators import gram
-from binas.estimators.bilinear import contributions_on_link
-from binas.estimators.encoded import column_of, one_hot_rows
+from binas.estimators.bilinear import contributions_on_link, separated
 from binas.estimators.gram import Groups
 from binas.estimators.links import LinkName, get_link
-from binas.estimators.parts import separated
+from binas.estimators.objective import BilinearObjective, Objective, QuadraticObjective
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
-from binas.tables.entries import Provenance, reference, today
+from binas.tables.entries import Column, Provenance, reference, today
 from binas.tables.samples import Samples
 from binas.version import __version__
 
@@ -86,6 +85,13 @@ class ClosedFormPredictor(ABC):
     linear_: Array = field(init=False, repr=False)
     quadratic_: Array = field(init=False, repr=False)
     chosen_: Chosen = field(init=False, repr=False)
+    posterior_: gram.Posterior | None = field(init=False, repr=False, default=None)
+
+    @property
+    def space(self) -> SearchSpace:
+        """The space of the samples."""
+        self.check_fitted()
+        return self.space_
 
     @staticmethod
     @abstractmethod
@@ -98,22 +104,48 @@ class ClosedFormPredictor(ABC):
 
     def fit(self, samples: Samples) -> Self:
         """Learn from measured architectures."""
-        self._check(samples)
-        rows = one_hot_rows(samples.space, samples.architectures)
-        values = get_link(self.link).forward(samples.accuracy)
+        self.check_samples(samples)
+        rows = samples.space.layout.rows(samples.architectures)
+        return self.fit_totals(samples.space, rows, get_link(self.link).forward(samples.accuracy))
+
+    def fit_totals(self, space: SearchSpace, rows: Array, values: Array) -> Self:
+        """Learn from rows z (n, N) and their values on the scale of the link (n,)."""
         solve = self._svd if self.solver == "svd" else self._ridge
-        chosen, dual = solve(rows, self.groups(samples.space), values - values.mean())
-        self.space_, self.chosen_ = samples.space, chosen
+        groups, target = self.groups(space), values - values.mean()
+        chosen, dual = solve(rows, groups, target)
+        self.space_, self.chosen_ = space, chosen
         self.linear_ = rows.T @ dual
         self.quadratic_ = self._products(rows, dual, chosen.weight)
         self.constant_ = 0.0
         self.constant_ = float(values.mean() - self.totals(rows).mean())
+        self.posterior_ = None
+        if chosen.ridge is not None:
+            self.posterior_ = gram.Posterior(rows, groups, chosen.weight, chosen.ridge, target)
         return self
 
     def predict(self, architectures: Iterable[Architecture]) -> Array:
         """Accuracies in percent, (n,)."""
         self.check_fitted()
-        return get_link(self.link).inverse(self.totals(one_hot_rows(self.space_, architectures)))
+        return get_link(self.link).inverse(self.totals(self.space_.layout.rows(architectures)))
+
+    def standard_error(self, architectures: Iterable[Architecture]) -> Array:
+        """Standard errors of the predicted accuracies in points, (n,), to first order.
+
+        Those of the ridge read as a model; NaN for svd, and for a predictor read from a file.
+        """
+        self.check_fitted()
+        rows = self.space_.layout.rows(architectures)
+        if self.posterior_ is None:
+            return np.full(len(rows), math.nan)
+        link = get_link(self.link)
+        return np.asarray(self.posterior_.errors(rows) / link.slope(link.inverse(self.totals(rows))))
+
+    def objective(self) -> Objective:
+        """b + a'z + z'Qz on the scale of the link."""
+        self.check_fitted()
+        return QuadraticObjective(
+            self.constant_, self.linear_, self.quadratic_, link=self.link, errors=self.standard_error
+        )
 
     def totals(self, rows: Array) -> Array:
         """b + a'z + z'Qz of rows z, on the scale of the link."""
@@ -170,7 +202,8 @@ class ClosedFormPredictor(ABC):
             result[np.ix_(left, right)] = weight * ((rows[:, left] * dual[:, None]).T @ rows[:, right])
         return result
 
-    def _check(self, samples: Samples) -> None:
+    def check_samples(self, samples: Samples) -> None:
+        """Refuse settings that make no sense, and samples too few to learn from."""
         if self.solver not in get_args(Solver):
             raise EstimatorError(
                 f"there is no solver {self.solver!r}; choose one of {', '.join(get_args(Solver))}."
@@ -204,10 +237,15 @@ class AdditivePredictor(ClosedFormPredictor):
         """No products."""
         return []
 
+    def objective(self) -> BilinearObjective:
+        """b + a'z on the scale of the link."""
+        values = Column.from_flat(self.space, self.linear_)
+        return BilinearObjective(self.constant_, values, link=self.link, errors=self.standard_error)
+
     def contributions(self) -> Contributions:
         """What each choice adds, in points, for :class:`BilinearEstimator` with the same link."""
         self.check_fitted()
-        base, values = separated(self.space_, self.constant_, column_of(self.space_, self.linear_))
+        base, values = separated(self.space_, self.constant_, Column.from_flat(self.space_, self.linear_))
         provenance = Provenance(
             source="additive predictor", date=today(), tool=f"binas {__version__}", link=self.link
         )
@@ -226,7 +264,7 @@ class BilinearPredictor(ClosedFormPredictor):
     @staticmethod
     def groups(space: SearchSpace) -> Groups:
         """alpha times beta."""
-        middle, end = space.alpha_size, space.alpha_size + space.beta_size
+        middle, end = space.alpha_size, space.layout.size
         return [(np.arange(middle), np.arange(middle, end))]
 
 
@@ -239,5 +277,5 @@ class QuadraticPredictor(ClosedFormPredictor):
     @staticmethod
     def groups(space: SearchSpace) -> Groups:
         """Everything times everything."""
-        everything = np.arange(space.alpha_size + space.beta_size)
+        everything = np.arange(space.layout.size)
         return [(everything, everything)]

@@ -11,6 +11,9 @@ solved for (appendix on the closed form; Algorithm 2 takes the same c from the S
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -124,6 +127,63 @@ def ridge_fit(gram: Array, target: Array, ridge: float) -> Array:
     gram[np.diag_indices_from(gram)] += ridge
     factor = cho_factor(gram.T, overwrite_a=True, check_finite=False)  # columns as LAPACK wants them: no copy
     return np.asarray(cho_solve(factor, target, check_finite=False))
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Errors of a ridge fit, read as a model: coefficients ~ N(0, noise / ridge), targets = fit + N(0, noise).
+
+    With features centred over the samples, K their Gram matrix and k the inner products of a new row x with them,
+
+        variance(x) = noise (1 / n + [<x, x> - k' (K + ridge I)^-1 k] / ridge),    noise = ridge y' (K + ridge I)^-1 y / n.
+
+    The noise is all that the model leaves over: that of measuring, and effects of another form.
+    """
+
+    rows: Array
+    groups: Groups
+    weight: float
+    ridge: float
+    target: Array
+
+    def errors(self, rows: Array) -> Array:
+        """Standard errors of the fit at new rows z, (n,)."""
+        from scipy.linalg import cho_solve
+
+        inner = self._inner(rows, self.rows)
+        own = np.array([float(self._inner(row[None], row[None])[0, 0]) for row in rows])
+        mean = inner.mean(axis=1)
+        centred = inner - mean[:, None] - self._means + self._means.mean()
+        left = own - 2 * mean + self._means.mean()
+        left -= (centred * cho_solve(self._factor, centred.T, check_finite=False).T).sum(axis=1)
+        return np.asarray(np.sqrt(self._noise * (1 / len(self.rows) + np.maximum(left, 0.0) / self.ridge)))
+
+    def _inner(self, left: Array, right: Array) -> Array:
+        """<x, x'> of all pairs, products ``weight`` times."""
+        total = left @ right.T
+        for first, second in self.groups:
+            product = (left[:, first] @ right[:, first].T) * (left[:, second] @ right[:, second].T)
+            total += self.weight * product
+        return np.asarray(total)
+
+    @cached_property
+    def _means(self) -> Array:
+        return np.asarray(self._inner(self.rows, self.rows).mean(axis=0))
+
+    @cached_property
+    def _factor(self) -> tuple[Array, bool]:
+        from scipy.linalg import cho_factor
+
+        gram = gram_matrix(self.rows, self.groups, self.weight)
+        gram[np.diag_indices_from(gram)] += self.ridge
+        factor, lower = cho_factor(gram, check_finite=False)
+        return factor, bool(lower)
+
+    @cached_property
+    def _noise(self) -> float:
+        from scipy.linalg import cho_solve
+
+        return self.ridge * float(self.target @ cho_solve(self._factor, self.target)) / len(self.target)
 
 
 def choose_ridge(

@@ -32,6 +32,11 @@ class Link:
     _slope: Callable[[Array], Array] = field(repr=False)
 
     @property
+    def steepest(self) -> float:
+        """The most points of accuracy that one unit on the scale of the link is worth, between 0 and 100 %."""
+        return {"identity": 1.0, "logit": 25.0, "log": 100.0}[self.name]
+
+    @property
     def bounded(self) -> bool:
         """Whether accuracies must lie between 0 and 100 %."""
         return self.name != "identity"

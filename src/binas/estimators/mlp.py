@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from binas.base.errors import EstimatorError, FileError, several
 from binas.base.files import exists, write_bytes
-from binas.estimators.encoded import one_hot_rows
 from binas.estimators.links import LinkName, get_link
+from binas.estimators.objective import CallableObjective
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.entries import SpaceReference, reference
@@ -92,6 +92,12 @@ class MLPPredictor:
     scale_: float = field(init=False, repr=False)
     epochs_: int = field(init=False, repr=False)
 
+    @property
+    def space(self) -> SearchSpace:
+        """The space of the samples."""
+        self.check_fitted()
+        return self.space_
+
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments."""
         return {item.name: getattr(self, item.name) for item in fields(self) if item.init}
@@ -99,7 +105,7 @@ class MLPPredictor:
     def fit(self, samples: Samples) -> Self:
         """Learn from measured architectures."""
         self._check(samples)
-        rows = _tensor(one_hot_rows(samples.space, samples.architectures))
+        rows = _tensor(samples.space.layout.rows(samples.architectures))
         values = get_link(self.link).forward(samples.accuracy)
         mean, scale = float(values.mean()), float(values.std()) or 1.0
         with torch.random.fork_rng(devices=[]):
@@ -113,7 +119,15 @@ class MLPPredictor:
     def predict(self, architectures: Iterable[Architecture]) -> Array:
         """Accuracies in percent, (n,)."""
         self.check_fitted()
-        return get_link(self.link).inverse(self.totals(one_hot_rows(self.space_, architectures)))
+        return get_link(self.link).inverse(self.totals(self.space_.layout.rows(architectures)))
+
+    def standard_error(self, architectures: Iterable[Architecture]) -> Array:
+        """Not known: NaN for every architecture, (n,)."""
+        return np.full(len(list(architectures)), math.nan)
+
+    def objective(self) -> CallableObjective:
+        """The network's output on the scale of the link, with its gradient."""
+        return CallableObjective.of_rows(self.space, self.totals, self.gradients, self.link)
 
     def totals(self, rows: Array) -> Array:
         """Predictions of rows z on the scale of the link, (n,)."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from binas.export.drawing import draw
+from binas.export.graph_files import ONNX, TOLERANCE, TORCH
 from binas.export.int8 import INT8, Int8Facts
 from binas.export.model_file import ModelFile
-from binas.export.onnx_file import ONNX
-from binas.export.parity import TOLERANCE
-from binas.export.torch_file import TORCH
+from binas.space.architecture import Architecture
+from binas.space.families import Shape
 from binas.space.files import space_from_data
+from binas.space.networks import input_shapes, network_sizes
+from binas.space.space import SearchSpace
 
 
 def model_card(model: ModelFile) -> str:
@@ -57,8 +58,8 @@ def _figures(model: ModelFile) -> Iterator[str]:
     yield f"* Limits asked for: {', '.join(f'`{limit}`' for limit in model.limits) or 'none'}."
     for item in model.accuracy:
         yield f"* Accuracy, {item.weights}: {item.percent:.2f} % of {item.images} {item.part} images."
-    for found in model.latency:
-        yield f"* Latency, {found.kind}: {found.ms:.4g} ms ({_text(found.device)}; {_text(found.runtime)})."
+    for fact in model.latency:
+        yield f"* Latency, {fact.kind}: {fact.ms:.4g} ms ({_text(fact.device)}; {_text(fact.runtime)})."
     if model.latency and model.input.graphs == "bytes":
         yield "  Latencies are those of the network itself, without the normalisation of the input."
     for name, entry in model.graphs.items():
@@ -164,3 +165,29 @@ def _numbers(values: Sequence[float]) -> str:
 def _text(text: str) -> str:
     """Text of others in one line, without what Markdown would take for markup."""
     return " ".join(text.split()).translate({ord(sign): f"\\{sign}" for sign in "\\`*_[]<>|#"})
+
+
+def draw(space: SearchSpace, architecture: Architecture) -> str:
+    """An architecture as text: a line for input, stem, each stage and head with its name, the shape after it, its blocks."""
+    rows = list(_rows(space, architecture))
+    name, shape = (max(len(row[i]) for row in rows) for i in (0, 1))
+    return "\n".join(f"{a:<{name}}  {b:<{shape}}  {c}".rstrip() for a, b, c in rows)
+
+
+def _rows(space: SearchSpace, architecture: Architecture) -> Iterator[tuple[str, str, str]]:
+    channels, side, classes = network_sizes(space)
+    shapes = input_shapes(space)
+    yield "input", _shape(Shape(channels, side)), ""
+    yield "stem", _shape(shapes[0]), _blocks(space.stem)
+    for stage, names, shape in zip(space.stages, architecture.stages, shapes[1:], strict=True):
+        yield stage.name, _shape(shape), _blocks(names) or "(no blocks)"
+    layers = [*space.head, "pool", *([f"linear {space.features}"] if space.features else []), "classifier"]
+    yield "head", f"{classes} classes", _blocks(layers)
+
+
+def _shape(shape: Shape) -> str:
+    return f"{shape.channels} x {shape.size} x {shape.size}"
+
+
+def _blocks(names: Sequence[str]) -> str:
+    return " -> ".join(f"[{name}]" for name in names)

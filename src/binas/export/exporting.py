@@ -17,6 +17,7 @@ from binas.costs.analytic import architecture_work
 from binas.export.card import model_card
 from binas.export.facts import ModelFacts
 from binas.export.graph import Graph, InputKind
+from binas.export.graph_files import ONNX, TORCH, Parity, onnx_file, torch_file
 from binas.export.int8 import INT8, Int8Facts, Quantisation, before_and_after, quantise
 from binas.export.model_file import (
     JSON,
@@ -30,9 +31,6 @@ from binas.export.model_file import (
     pack_weights,
     read_model_file,
 )
-from binas.export.onnx_file import ONNX, onnx_file
-from binas.export.parity import Parity
-from binas.export.torch_file import TORCH, torch_file
 from binas.space.files import space_to_data
 from binas.space.networks import network_sizes
 from binas.supernet.static import StaticNetwork

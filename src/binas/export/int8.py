@@ -31,8 +31,8 @@ from binas.costs.workloads import control_workload
 from binas.data.dataset import ImageData
 from binas.data.images import Images
 from binas.export.graph import INPUT, Graph
-from binas.export.onnx_file import OnnxRun
-from binas.training.evaluation import Accuracy
+from binas.export.graph_files import OnnxRun
+from binas.training.judgement import Accuracy
 
 INT8 = "model.int8.onnx"
 BEFORE, AFTER = "float32", "int8"

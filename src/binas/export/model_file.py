@@ -17,8 +17,8 @@ from binas.base.files import exists, read_json
 from binas.base.typed import check_typed
 from binas.export.facts import AccuracyFact, LatencyFact
 from binas.export.graph import InputKind
+from binas.export.graph_files import Parity
 from binas.export.int8 import Int8Facts
-from binas.export.parity import Parity
 from binas.space.architecture import Architecture
 from binas.space.files import space_from_data
 from binas.space.space import SearchSpace

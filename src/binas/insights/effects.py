@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import TableError
-from binas.space.encoding import Encoding
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
 from binas.tables.costs import Cost
@@ -79,30 +78,19 @@ class Effects:
         return self.contributions.covariance is not None or self.contributions.stderr is not None
 
     @cached_property
-    def _encoding(self) -> Encoding:
-        return Encoding(self.space)
-
-    @cached_property
     def _values(self) -> Array:
         return np.concatenate([[self.contributions.base], self.contributions.values.flat()])
-
-    @cached_property
-    def _variances(self) -> Array:
-        """Squared standard errors, (base, configs, depths); NaN where not known."""
-        known = self.contributions
-        rest = np.full(len(self._values) - 1, math.nan) if known.stderr is None else known.stderr.flat()
-        return np.concatenate([[known.base_stderr], rest]) ** 2
 
     def depth(self, stage: int, index: int) -> Array:
         """Weights that pick the contribution of a stage's allowed depth number ``index``."""
         weights = np.zeros(len(self._values))
-        weights[1 + self.space.alpha_size + self._encoding.beta_stages[stage].start + index] = 1.0
+        weights[1 + self.space.layout.depth_slices[stage].start + index] = 1.0
         return weights
 
     def mean(self, stage: int, block: int, configs: Sequence[int]) -> Array:
         """Weights of the mean over some configs of a block, 1/|C| sum_{c in C} Delta_{b,c}^s."""
         weights = np.zeros(len(self._values))
-        start = 1 + self._encoding.alpha_blocks[stage][block].start
+        start = 1 + self.space.layout.config_slices[stage][block].start
         weights[[start + c for c in configs]] = 1.0 / len(configs)
         return weights
 
@@ -120,10 +108,5 @@ class Effects:
         return Effect(float(weights @ self._values), self._stderr(weights), None, weights)
 
     def _stderr(self, weights: Array) -> float | None:
-        """sqrt(w' Cov w), or sqrt(sum w^2 stderr^2) as if independent where no covariance is known."""
-        covariance = self.contributions.covariance
-        if covariance is not None:
-            return math.sqrt(max(0.0, float(weights @ covariance @ weights)))
-        used = weights != 0
-        variance = float(weights[used] ** 2 @ self._variances[used])
-        return None if math.isnan(variance) else math.sqrt(variance)
+        (error,) = self.contributions.errors(weights[None])
+        return None if math.isnan(error) else float(error)

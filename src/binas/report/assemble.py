@@ -8,15 +8,14 @@ from typing import Any
 
 from binas.base.errors import ProblemError
 from binas.base.files import exists, read_text
+from binas.estimators._base import Estimator
 from binas.report.data import Chosen, ReportData
-from binas.report.frontier_numbers import standard_errors
 from binas.search.infeasible import explain_infeasible
 from binas.search.problem import SearchProblem
 from binas.search.solve import solve
 from binas.tables.contributions import Contributions
 from binas.tables.costs import CostTable
-from binas.tables.samples import FILE as SAMPLES
-from binas.tables.samples import load_samples
+from binas.tables.samples import FILE as SAMPLES, load_samples
 
 CONFIG = "config.yaml"
 METRICS = "metrics.jsonl"
@@ -30,6 +29,7 @@ def gather(
     folder: Path,
     limits: Iterable[str] = (),
     commands: Iterable[str] = (),
+    estimator: Estimator | None = None,
 ) -> ReportData:
     """The report of a folder's tables: a network for each limit, and whatever else lies in the folder.
 
@@ -42,29 +42,29 @@ def gather(
         contributions,
         costs,
         cost,
-        chosen=tuple(choose(contributions, costs, cost, limit) for limit in limits),
+        chosen=tuple(choose(estimator or contributions, costs, cost, limit) for limit in limits),
         verification=costs[cost].provenance.verification,
         samples=load_samples(folder / SAMPLES, space) if exists(folder / SAMPLES) else None,
         metrics=_metrics(folder),
         config=read_text(folder / CONFIG, MAX_CONFIG_BYTES) if exists(folder / CONFIG) else "",
         commands=tuple(commands),
+        estimator=estimator,
     )
 
 
-def choose(contributions: Contributions, costs: CostTable, cost: str, limit: str) -> Chosen:
+def choose(accuracy: Contributions | Estimator, costs: CostTable, cost: str, limit: str) -> Chosen:
     """The proven best network under one limit such as ``latency=45ms``, with its standard error."""
-    problem = SearchProblem.build(contributions, costs, [limit])
-    found = solve(problem).evaluation
-    if found is None:
+    problem = SearchProblem.build(accuracy, costs, [limit])
+    best = solve(problem).evaluation
+    if best is None:
         raise ProblemError(explain_infeasible(problem).sentence())
-    errors = standard_errors(contributions, [found.architecture])
     return Chosen(
         problem.describe_limits(),
-        found.architecture,
-        found.accuracy,
-        None if errors is None else float(errors[0]),
-        found.costs[cost],
-        parameters=found.costs.get("params"),
+        best.architecture,
+        best.accuracy,
+        best.accuracy_stderr,
+        best.costs[cost],
+        parameters=best.costs.get("params"),
     )
 
 

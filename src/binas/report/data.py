@@ -8,6 +8,10 @@ from typing import Any
 
 from binas.base.errors import TableError
 from binas.base.interval import Interval
+from binas.estimators._base import Estimator
+from binas.estimators.bilinear import BilinearEstimator
+from binas.estimators.choosing import Choice
+from binas.search.frontier import Frontier
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
@@ -59,7 +63,8 @@ class ReportData:
     """Everything a report may show; what is absent has no section.
 
     ``metrics`` are the rows of ``metrics.jsonl`` (:mod:`binas.training.reporting`), ``config`` the text of the
-    configuration, ``commands`` what was typed.
+    configuration, ``commands`` what was typed. ``estimator`` predicts accuracies, ``choice`` says why it does; the
+    contributions added up unless given. ``frontier`` is that of the report's cost, traced where it is not given.
     """
 
     space: SearchSpace
@@ -75,6 +80,9 @@ class ReportData:
     times: tuple[StepTime, ...] = ()
     config: str = ""
     commands: tuple[str, ...] = ()
+    estimator: Estimator | None = None
+    choice: Choice | None = None
+    frontier: Frontier | None = None
 
     def __post_init__(self) -> None:
         if {self.contributions.space.fingerprint, self.costs.space.fingerprint} != {self.space.fingerprint}:
@@ -84,6 +92,11 @@ class ReportData:
         for item in self.chosen:
             self.space.check(item.architecture)
         self.costs[self.cost]  # names the costs there are where it is none of them
+
+    @property
+    def predictor(self) -> Estimator:
+        """What predicts accuracies in this report."""
+        return BilinearEstimator(self.contributions) if self.estimator is None else self.estimator
 
     @property
     def traced(self) -> Cost:

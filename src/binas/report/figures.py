@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from binas.base.files import write_bytes
+from binas.base.packages import need
 from binas.report.data import ReportData
 from binas.report.numbers import report_numbers
 
@@ -15,6 +16,7 @@ COLOURS = ("#0f766e", "#c2410c", "#4338ca", "#a16207", "#9d174d", "#475569")
 MARKERS = ("o", "s", "^", "D")
 Z = 1.96  # standard errors of a 95 % interval
 Numbers = Mapping[str, Any]
+Draw = Callable[[Any, Numbers], None]
 
 
 def write_figures(data: ReportData, folder: Path) -> list[Path]:
@@ -24,24 +26,26 @@ def write_figures(data: ReportData, folder: Path) -> list[Path]:
 
 def figures(numbers: Numbers, folder: Path) -> list[Path]:
     """The same from numbers that are already there."""
-    drawn: list[tuple[str, bool, tuple[float, float], Callable[[Any, Numbers], None]]] = [
-        ("frontier", True, (8, 5), _frontier),
+    drawn: list[tuple[str, bool, tuple[float, float], Draw]] = [
+        ("frontier", True, (8, 5), draw_frontier),
         ("insights", bool(numbers["insights"]["options"]), (13, 4.2), _insights),
         ("rules", any(_paying(numbers)), (8, 5), _rules),
-        ("formula", numbers["verification"] is not None, (6, 6), _formula),
+        ("formula", numbers["verification"] is not None, (6, 6), draw_formula),
         ("prediction", numbers["ranking"] is not None, (6, 6), _prediction),
         ("training", bool(numbers["training"]), (9, 4), _training),
         ("time", bool(numbers["times"]), (8, 4), _times),
     ]
     paths = []
-    for name, wanted, size, draw in drawn:
-        if wanted:
+    for name, present, size, draw in drawn:
+        if present:
             paths.append(folder / f"{name}.png")
-            write_bytes(paths[-1], _png(numbers, size, draw))
+            write_bytes(paths[-1], png(numbers, size, draw))
     return paths
 
 
-def _png(numbers: Numbers, size: tuple[float, float], draw: Callable[[Any, Numbers], None]) -> bytes:
+def png(numbers: Numbers, size: tuple[float, float], draw: Draw) -> bytes:
+    """A figure of ``size`` inches as the bytes of a PNG file."""
+    need("matplotlib", "a PNG file")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, dpi=150, layout="constrained")
@@ -63,7 +67,8 @@ def _words(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _frontier(figure: Any, numbers: Numbers) -> None:
+def draw_frontier(figure: Any, numbers: Numbers) -> None:
+    """Accuracy against cost, with references and chosen networks."""
     axes, traced = _axes(figure), numbers["frontier"]
     costs, accuracies = traced["costs"], traced["accuracies"]
     axes.step(
@@ -90,36 +95,38 @@ def _frontier(figure: Any, numbers: Numbers) -> None:
 
 def _insights(figure: Any, numbers: Numbers) -> None:
     """The three panels of the paper's figure 6."""
-    found, stages = numbers["insights"], [stage["name"] for stage in numbers["space"]["stages"]]
+    insights, stages = numbers["insights"], [stage["name"] for stage in numbers["space"]["stages"]]
     depth = _axes(figure, (1, 3, 1))
-    for n, name in enumerate(dict.fromkeys(step["name"] for step in found["depths"])):
-        steps = {step["stage"]: step for step in found["depths"] if step["name"] == name}
+    for n, name in enumerate(dict.fromkeys(step["name"] for step in insights["depths"])):
+        steps = {step["stage"]: step for step in insights["depths"] if step["name"] == name}
         _line(depth, stages, steps, name, n)
     depth.set(xlabel="stage", ylabel="points", title="depth")
-    _block_costs(depth, found)
-    for place, (key, names) in enumerate((("per_stage", stages), ("per_block", _blocks(found))), 2):
+    _block_costs(depth, insights)
+    for place, (key, names) in enumerate((("per_stage", stages), ("per_block", _blocks(insights))), 2):
         axes = _axes(figure, (1, 3, place))
-        for n, step in enumerate(found["options"]):
+        for n, step in enumerate(insights["options"]):
             _line(axes, names, step[key], _words(step["name"]), n)
         axes.set(xlabel=key.removeprefix("per_"), title=f"options {key.replace('_', ' ')}")
         axes.legend(frameon=False, fontsize=8)
     depth.legend(frameon=False, fontsize=8)
 
 
-def _block_costs(axes: Any, found: Numbers) -> None:
+def _block_costs(axes: Any, insights: Numbers) -> None:
     """What a block of each stage costs, on the right, as the paper draws it."""
-    paid = {step["stage"]: step["block_cost"] for step in found["depths"] if step["block_cost"] is not None}
+    paid = {
+        step["stage"]: step["block_cost"] for step in insights["depths"] if step["block_cost"] is not None
+    }
     if paid:
         right = axes.twinx()
-        per = found["per"]
+        per = insights["per"]
         values = [value / per["scale"] for value in paid.values()]
         right.plot([_words(name) for name in paid], values, "--", color="#9aa4b2")
-        right.set_ylabel(f"{found['cost']} of a block ({per['unit']}), dashed")
+        right.set_ylabel(f"{insights['cost']} of a block ({per['unit']}), dashed")
         right.set_ylim(bottom=0)
 
 
-def _blocks(found: Numbers) -> list[str]:
-    return sorted({block for step in found["options"] for block in step["per_block"]}, key=int)
+def _blocks(insights: Numbers) -> list[str]:
+    return sorted({block for step in insights["options"] for block in step["per_block"]}, key=int)
 
 
 def _line(axes: Any, names: list[str], effects: Mapping[str, Any], label: str, n: int) -> None:
@@ -157,11 +164,12 @@ def _equal(axes: Any, values: list[float]) -> None:
     axes.plot([min(values), max(values)], [min(values), max(values)], "--", color="#9aa4b2", linewidth=1)
 
 
-def _formula(figure: Any, numbers: Numbers) -> None:
-    axes, found = _axes(figure), numbers["verification"]
-    _equal(axes, [check[key] for check in found["checks"] for key in ("measured", "predicted")])
+def draw_formula(figure: Any, numbers: Numbers) -> None:
+    """Networks by the table against measured ones."""
+    axes, checked = _axes(figure), numbers["verification"]
+    _equal(axes, [check[key] for check in checked["checks"] for key in ("measured", "predicted")])
     for n, part in enumerate(("held-out", "fit")):
-        some = [check for check in found["checks"] if check["part"] == part]
+        some = [check for check in checked["checks"] if check["part"] == part]
         x, y = [check["measured"] for check in some], [check["predicted"] for check in some]
         width = [
             [check["measured"] - check["low"] for check in some],
@@ -170,16 +178,18 @@ def _formula(figure: Any, numbers: Numbers) -> None:
         axes.errorbar(x, y, xerr=width, fmt=MARKERS[n], markersize=4, color=COLOURS[n], label=part)
     unit = numbers["unit"]
     axes.set(xlabel=f"measured ({unit})", ylabel=f"predicted ({unit})")
-    axes.set_title(f"mean error {found['mape_percent']['value']:.2f} %", fontsize=10)
+    axes.set_title(f"mean error {checked['mape_percent']['value']:.2f} %", fontsize=10)
     axes.legend(frameon=False)
 
 
 def _prediction(figure: Any, numbers: Numbers) -> None:
-    axes, found = _axes(figure), numbers["ranking"]
-    _equal(axes, [*found["measured"], *found["predicted"]])
-    errors = [Z * (error or 0.0) for error in found["measured_stderr"]]
-    axes.errorbar(found["measured"], found["predicted"], xerr=errors, fmt="o", markersize=4, color=COLOURS[0])
-    own = found["estimators"][0]
+    axes, ranking = _axes(figure), numbers["ranking"]
+    _equal(axes, [*ranking["measured"], *ranking["predicted"]])
+    errors = [Z * (error or 0.0) for error in ranking["measured_stderr"]]
+    axes.errorbar(
+        ranking["measured"], ranking["predicted"], xerr=errors, fmt="o", markersize=4, color=COLOURS[0]
+    )
+    own = ranking["estimators"][0]
     correlations = ", ".join(
         f"{name.capitalize()} {own[name]['value']:.3f}"
         for name in ("kendall", "spearman")

@@ -12,21 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
+from binas.estimators._base import Estimator
 from binas.search.alternatives import best_architectures
-from binas.search.frontier import frontier
-from binas.search.objective import BatchValues
-from binas.search.problem import Limit, SearchProblem
+from binas.search.frontier import Frontier
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem
 from binas.space.architecture import EMPTY_STAGE, Architecture
-from binas.tables.contributions import Contributions
 
 Array = NDArray[np.float64]
+
+CHUNK = 2048  # architectures whose errors are computed at once
 
 MOST_POINTS = 8000  # networks of a frontier that a page holds
 STOPS = 400  # positions of the slider, about
 RUNNER_LIMITS = 40  # limits at which runner-ups are computed, besides those asked for
 RUNNER_SECONDS = 10.0  # after which no further limit is begun; only very large spaces need longer
 RUNNER_UPS = 4
-CHUNK = 512
 
 
 def significant(value: float, digits: int) -> float:
@@ -34,51 +35,37 @@ def significant(value: float, digits: int) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def standard_errors(contributions: Contributions, architectures: Sequence[Architecture]) -> Array | None:
-    """Standard errors of predicted accuracies in points, sqrt(z' Cov z) with z = (1, alpha * active, beta).
-
-    Without a covariance the errors are taken as independent; None where they are not known.
-    """
-    space, covariance, stderr = contributions.space, contributions.covariance, contributions.stderr
-    if covariance is None and stderr is None:
-        return None
-    parts = [np.zeros(0)]
-    for start in range(0, len(architectures), CHUNK):
-        chosen = BatchValues(space).one_hot(*space.to_indices(architectures[start : start + CHUNK]))
-        z = np.hstack([np.ones((len(chosen), 1)), chosen])
-        parts.append(
-            _independent(contributions, z) if covariance is None else ((z @ covariance) * z).sum(axis=1)
-        )
-    variances = np.concatenate(parts)
-    return None if np.isnan(variances).any() else np.sqrt(np.maximum(0.0, variances))
+def standard_errors(estimator: Estimator, architectures: Sequence[Architecture]) -> Array | None:
+    """Standard errors of predicted accuracies in points; None where they are not known."""
+    parts = [
+        estimator.standard_error(architectures[start : start + CHUNK])
+        for start in range(0, len(architectures), CHUNK)
+    ]
+    errors = np.concatenate([np.zeros(0), *parts])
+    return None if np.isnan(errors).any() else errors
 
 
-def _independent(contributions: Contributions, z: Array) -> Array:
-    """sum z^2 stderr^2; a base of unknown error counts as exact, as in the search."""
-    assert contributions.stderr is not None
-    base = 0.0 if math.isnan(contributions.base_stderr) else contributions.base_stderr
-    squares = np.concatenate([[base], contributions.stderr.flat()]) ** 2
-    unknown = np.isnan(squares)
-    variances = z @ np.where(unknown, 0.0, squares)
-    return np.where((z[:, unknown] != 0).any(axis=1), math.nan, variances)
-
-
-def frontier_numbers(problem: SearchProblem, cost: str, contributions: Contributions) -> dict[str, Any]:
-    """The exact frontier: points, slider, runner-ups. At most ``MOST_POINTS`` networks; ``loss`` says what that costs."""
-    found = frontier(problem, cost)
-    kept = _kept(len(found))
-    architectures = [found.architecture(i) for i in kept]
-    errors = standard_errors(contributions, architectures)
+def frontier_numbers(traced: Frontier, estimator: Estimator) -> dict[str, Any]:
+    """A frontier with standard errors, as :func:`frontier_points`."""
+    errors = standard_errors(estimator, [traced.architecture(i) for i in _kept(len(traced))])
     return {
-        "exact": found.exact,
-        "error": found.error,
-        "networks": len(found),
-        "loss": _loss(found.accuracies, kept),
-        "costs": [significant(found.costs[i], 12) for i in kept],
-        "accuracies": [significant(found.accuracies[i], 8) for i in kept],
+        **frontier_points(traced),
         "stderr": None if errors is None else [significant(error, 3) for error in errors],
-        "stages": _stages(architectures),
-        "slider": slider(float(found.costs[0]), float(found.costs[-1])),
+    }
+
+
+def frontier_points(traced: Frontier) -> dict[str, Any]:
+    """The points of a frontier and its slider. At most ``MOST_POINTS`` networks; ``loss`` says what that costs."""
+    kept = _kept(len(traced))
+    return {
+        "exact": traced.exact,
+        "error": traced.error,
+        "networks": len(traced),
+        "loss": _loss(traced.accuracies, kept),
+        "costs": [significant(traced.costs[i], 12) for i in kept],
+        "accuracies": [significant(traced.accuracies[i], 8) for i in kept],
+        "stages": _stages([traced.architecture(i) for i in kept]),
+        "slider": slider(float(traced.costs[0]), float(traced.costs[-1])),
     }
 
 
@@ -119,16 +106,16 @@ def runner_ups(
 
     Positions are evenly spread, coarse ones first, until ``RUNNER_SECONDS`` are over.
     """
-    found: dict[float, dict[str, Any]] = {}
+    entries: dict[float, dict[str, Any]] = {}
     for limit in asked:
-        found[limit] = _runner_ups(problem, cost, limit)
+        entries[limit] = _runner_ups(problem, cost, limit)
     until = time.monotonic() + RUNNER_SECONDS
     for limit in _coarse_to_fine(positions):
         if time.monotonic() > until:
             break
-        if limit not in found:
-            found[limit] = _runner_ups(problem, cost, limit)
-    return [entry for _, entry in sorted(found.items()) if entry]
+        if limit not in entries:
+            entries[limit] = _runner_ups(problem, cost, limit)
+    return [entry for _, entry in sorted(entries.items()) if entry]
 
 
 def _coarse_to_fine(positions: Mapping[str, float]) -> list[float]:
@@ -144,7 +131,7 @@ def _coarse_to_fine(positions: Mapping[str, float]) -> list[float]:
 def _runner_ups(problem: SearchProblem, cost: str, limit: float) -> dict[str, Any]:
     """The optimum at one limit and the best networks after it; empty where there are none, or too many to list."""
     try:
-        found = best_architectures(problem.with_limits([Limit(cost, limit)]), RUNNER_UPS + 1)
+        best = best_architectures(problem.with_limits([Limit(cost, limit)]), RUNNER_UPS + 1)
     except ProblemError:
         return {}
     items = [
@@ -153,6 +140,6 @@ def _runner_ups(problem: SearchProblem, cost: str, limit: float) -> dict[str, An
             "accuracy": significant(item.accuracy, 8),
             "cost": significant(item.costs[cost], 8),
         }
-        for item in found.items
+        for item in best.items
     ]
     return {"limit": limit, **items[0], "items": items[1:]} if len(items) > 1 else {}

@@ -11,11 +11,11 @@ from binas.costs.analytic import analytic_costs
 from binas.estimators.judging import report
 from binas.insights.summary import find_insights
 from binas.report.data import Chosen, Reference, ReportData
-from binas.report.drawing import drawing
 from binas.report.frontier_numbers import frontier_numbers, runner_ups, significant
-from binas.search.objective import BatchValues
-from binas.search.problem import SearchProblem, parse_limit
-from binas.space.space import SearchSpace
+from binas.search.frontier import frontier
+from binas.search.limits import parse_limits
+from binas.search.problem import SearchProblem
+from binas.space.space import OptionValue, SearchSpace
 from binas.tables.conditions import describe
 from binas.tables.costs import Cost
 from binas.tables.entries import Column
@@ -25,12 +25,15 @@ from binas.version import __version__
 FORMAT = "binas/report"
 RESAMPLES = 200  # behind the intervals of ranking correlations
 SAME_COST = 1.02  # references up to so many times the cost of a chosen network are compared with it
+WIDTHS = ("expansion", "width", "ratio", "channels")  # options that may be drawn as the width of a block
+GLYPHS = ("kernel",)  # as a grid of dots
 
 
 def report_numbers(data: ReportData) -> dict[str, Any]:
     """Every number a report shows, plain and finite: null where something is not known."""
-    problem = SearchProblem.build(data.contributions, data.costs)
-    traced = frontier_numbers(problem, data.cost, data.contributions)
+    problem = SearchProblem.build(data.predictor, data.costs)
+    curve = frontier(problem, data.cost) if data.frontier is None else data.frontier
+    traced = frontier_numbers(curve, data.predictor)
     asked = [_asked(data, item) for item in data.chosen]
     numbers = {
         "format": FORMAT,
@@ -45,6 +48,7 @@ def report_numbers(data: ReportData) -> dict[str, Any]:
         "sources": _sources(data),
         "costs": {name: _cost(cost) for name, cost in data.costs.costs.items()},
         "contributions": {"base": data.contributions.base, **_column(data.contributions.values)},
+        "estimator": None if data.choice is None else {"name": data.choice.chosen, "why": data.choice.why},
         "frontier": traced,
         "runner_ups": runner_ups(problem, data.cost, traced["slider"], asked),
         "chosen": [_chosen(data, item) for item in data.chosen],
@@ -93,6 +97,49 @@ def _space(space: SearchSpace) -> dict[str, Any]:
     }
 
 
+def drawing(space: SearchSpace) -> dict[str, Any]:
+    """How blocks are drawn: which option is the width (a number), which the glyph (a whole number), the badges, the words.
+
+    Configs that have neither width nor glyph are drawn with their names.
+    """
+    values = _values(space)
+    width = next((key for key in WIDTHS if _numbers(values.get(key, []))), None)
+    glyph = next((key for key in GLYPHS if _whole(values.get(key, []))), None)
+    badges = [key for key, own in values.items() if all(isinstance(value, bool) for value in own)]
+    words = [key for key in values if key not in (width, glyph, *badges)]
+    most = max((float(value) for value in values.get(width or "", [])), default=1.0)
+    return {
+        "width": width,
+        "most": most,
+        "glyph": glyph,
+        "badges": badges,
+        "words": words,
+    }
+
+
+def _values(space: SearchSpace) -> dict[str, list[OptionValue]]:
+    """All values of every option."""
+    values: dict[str, list[OptionValue]] = {}
+    for stage in space.stages:
+        for block in stage.blocks:
+            for config in block:
+                for key, value in config.options:
+                    values.setdefault(key, []).append(value)
+    return values
+
+
+def _numbers(values: list[OptionValue]) -> bool:
+    """Whether there are values, all of them numbers above zero."""
+    return bool(values) and all(
+        isinstance(v, int | float) and not isinstance(v, bool) and 0 < v < float("inf") for v in values
+    )
+
+
+def _whole(values: list[OptionValue]) -> bool:
+    """Whether all are whole numbers small enough to be drawn as a grid of dots."""
+    return _numbers(values) and all(isinstance(value, int) and value <= 9 for value in values)
+
+
 def _sources(data: ReportData) -> dict[str, str]:
     """Where the tables come from, in their own words."""
     tables = {"contributions": data.contributions.provenance, data.cost: data.traced.provenance}
@@ -119,12 +166,13 @@ def _cost(cost: Cost) -> dict[str, Any]:
 
 
 def _asked(data: ReportData, item: Chosen) -> float:
-    """Where on the frontier a chosen network belongs: the limit where it is one on the traced cost, else its cost."""
+    """Where on the frontier a chosen network belongs: its limit on the traced cost where it has one, else its cost."""
     try:
-        limit = parse_limit(item.limit, data.costs.costs)
-    except BinasError:  # words, or several limits
+        limits = parse_limits(item.limit, data.costs.space, data.costs.costs)
+    except BinasError:  # words
         return item.cost
-    return limit.value if limit.cost == data.cost and not limit.lower else item.cost
+    upper = [limit.value for limit in limits if limit.cost == data.cost and not limit.lower]
+    return min(upper, default=item.cost)
 
 
 def _chosen(data: ReportData, item: Chosen) -> dict[str, Any]:
@@ -157,10 +205,9 @@ def _ranking(data: ReportData) -> dict[str, Any] | None:
     samples = data.samples
     if samples is None or len(samples) < 2:
         return None
-    batch, indices = BatchValues(data.space), data.space.to_indices(samples.architectures)
-    predicted = data.contributions.base + batch.column(data.contributions.values, *indices)
+    predicted = data.predictor.predict(samples.architectures)
     macs = _macs(data)
-    baseline = None if macs is None else batch.cost(macs, *indices)
+    baseline = None if macs is None else macs.of(data.space, samples.architectures)
     judged = report({"contributions": predicted}, samples, baseline, resamples=RESAMPLES)
     return {
         **judged.to_json(),

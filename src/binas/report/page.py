@@ -6,7 +6,7 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -18,7 +18,8 @@ from binas.report.numbers import report_numbers
 
 __all__ = ["Chosen", "Reference", "ReportData", "StepTime", "page", "render", "write_report"]
 
-SCRIPTS = ("dom.js", "format.js", "chart.js", "network.js", "explorer.js", "figures.js", "page.js")
+FIGURES = ("dom.js", "format.js", "chart.js", "network.js", "explorer.js", "figures.js")
+SCRIPTS = (*FIGURES, "page.js")
 # Inside a <script> element these could end it or begin a comment; JSON may write them as escapes.
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -33,9 +34,9 @@ def write_report(data: ReportData, path: Path) -> None:
     write_text(Path(path), render(data))
 
 
-def page(numbers: Mapping[str, Any]) -> str:
-    """The page that shows the numbers of :func:`binas.report.numbers.report_numbers`."""
-    style, script = _asset("page.css"), "\n".join(_asset(name) for name in SCRIPTS)
+def page(numbers: Mapping[str, Any], scripts: Sequence[str] = SCRIPTS) -> str:
+    """The page that shows the numbers of :func:`binas.report.numbers.report_numbers`, or what other scripts draw."""
+    style, script = _asset("page.css"), "\n".join(_asset(name) for name in scripts)
     return Template(_asset("page.html")).substitute(
         title=html.escape(str(numbers["title"])),
         style=style,

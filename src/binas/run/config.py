@@ -1,63 +1,62 @@
-"""A run's configuration: one YAML file with a part for each thing a run does; everything has a default."""
+"""A run's configuration: one YAML file with a part for each task; everything has a default.
+
+The parts are the settings of the tasks (:mod:`binas.tasks`), beside ``space`` and ``data``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError, create_model, model_validator
 from pydantic_core import ErrorDetails
 
 from binas.base.errors import ConfigError, several
 from binas.base.files import YamlDocument, exists, parse_yaml, read_yaml, write_text
+from binas.base.settings import Settings
 from binas.data.config import DataConfig
-from binas.run.sections import (
-    CheckConfig,
-    CompareConfig,
-    ContributionsConfig,
-    ExportConfig,
-    MeasuringConfig,
-    SearchConfig,
-)
 from binas.space.files import builtin_names
-from binas.training.config import TrainingConfig
+from binas.tasks import all_tasks
+from binas.training.config import fill_from_recipe
 
 FILE = "config.yaml"
-PATHS = ("space", "data.path", "measuring.table")
+Part = TypeVar("Part", bound=Settings)
+Change = str | tuple[str, Any]
 
 
-class RunConfig(BaseModel):
-    """Everything a run depends on."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class RunConfig(Settings):
+    """Everything a run depends on; :func:`config_model` adds a part for each task."""
 
     space: str = Field(
         "demo", description="name of a built-in space, or a YAML file beside the configuration"
     )
     data: DataConfig = Field(DataConfig(), description="the images")
-    training: TrainingConfig = Field(
-        default_factory=TrainingConfig.from_recipe,
-        description="how supernet and found networks are trained; values not given are those of the recipe",
-    )
-    measuring: MeasuringConfig = Field(MeasuringConfig(), description="what networks cost on a device")
-    contributions: ContributionsConfig = Field(
-        ContributionsConfig(), description="what each choice contributes to accuracy"
-    )
-    check: CheckConfig = Field(CheckConfig(), description="how the accuracy estimator is judged")
-    search: SearchConfig = Field(SearchConfig(), description="the limits to search for")
-    compare: CompareConfig = Field(CompareConfig(), description="what the search bought")
-    export: ExportConfig = Field(ExportConfig(), description="the files of a finished network")
 
-    @field_validator("training", mode="before")
+    @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, given: Any) -> Any:
-        return TrainingConfig.with_defaults(given) if isinstance(given, Mapping) else given
+        return fill_from_recipe(given) if isinstance(given, Mapping) else given
+
+    def part(self, kind: type[Part]) -> Part:
+        """The settings of one task, by their type."""
+        return next(value for value in self.__dict__.values() if isinstance(value, kind))
 
 
-def load_config(path: Path | None, changes: Iterable[str] = ()) -> RunConfig:
-    """Read a configuration; ``changes`` such as ``training.heaviest.epochs=3`` override single values.
+@cache
+def config_model() -> type[RunConfig]:
+    """The configuration with the settings of every task, those of installed packages included."""
+    parts: dict[str, Any] = {
+        task.name: (task.settings, Field(default_factory=task.settings, description=task.does))
+        for task in all_tasks().values()
+    }
+    return create_model("RunConfig", __base__=RunConfig, __doc__=RunConfig.__doc__, **parts)
+
+
+def load_config(path: Path | None = None, changes: Iterable[Change] = ()) -> RunConfig:
+    """Read a configuration; ``changes`` such as ``train.heaviest.epochs=3`` override single values.
 
     Paths are relative to the file; without a file all values are defaults, and paths relative to the working folder.
     """
@@ -66,14 +65,14 @@ def load_config(path: Path | None, changes: Iterable[str] = ()) -> RunConfig:
     if not isinstance(data, dict):
         raise ConfigError(f"{path} must hold keys and values, such as 'space: demo'.")
     for change in changes:
-        _apply(data, change)
+        _apply(data, *(_read_change(change) if isinstance(change, str) else change))
     try:
-        config = RunConfig.model_validate(data)
+        config = config_model().model_validate(data)
     except ValidationError as error:
         where = str(path) if path else "the configuration"
-        problems = [_described(item, document) for item in error.errors()]
-        raise ConfigError(several(where, list(dict.fromkeys(problems)), "See docs/running.md.")) from error
-    return _resolved(config, path.parent if path else Path())
+        problems = [_describe(item, document) for item in error.errors()]
+        raise ConfigError(several(where, list(dict.fromkeys(problems)), "See docs/settings.md.")) from error
+    return _resolve(config, path.parent if path else Path())
 
 
 def save_config(config: RunConfig, path: Path) -> None:
@@ -83,26 +82,28 @@ def save_config(config: RunConfig, path: Path) -> None:
     write_text(path, yaml.safe_dump(values, sort_keys=False))
 
 
-def _apply(data: dict[str, Any], change: str) -> None:
+def _read_change(text: str) -> tuple[str, Any]:
+    """``key.key=value`` as a name and a value."""
+    name, sign, value = text.partition("=")
+    if not sign or not all(name.strip().split(".")):
+        raise ConfigError(f"--set {text!r} is not of the form key.key=value, e.g. train.heaviest.epochs=3.")
+    return name.strip(), parse_yaml(value, f"--set {name.strip()}").data
+
+
+def _apply(data: dict[str, Any], name: str, value: Any) -> None:
     """Set one value named by its dotted path."""
-    name, sign, text = change.partition("=")
-    parts = name.strip().split(".")
-    if not sign or not all(parts):
-        raise ConfigError(
-            f"--set {change!r} is not of the form key.key=value, e.g. training.heaviest.epochs=3."
-        )
-    for part in parts[:-1]:
+    *parents, last = name.split(".")
+    if name in _path_settings() and isinstance(value, str | Path) and exists(Path(value)):
+        value = str(Path(value).absolute())  # typed here, so meant from here
+    for part in parents:
         inner = data.setdefault(part, {})
         if not isinstance(inner, dict):
-            raise ConfigError(f"--set {change!r}: {part!r} is a single value, it has no keys.")
+            raise ConfigError(f"--set {name}: {part!r} is a single value, it has no keys.")
         data = inner
-    value = parse_yaml(text, f"--set {name.strip()}").data
-    if name.strip() in PATHS and isinstance(value, str) and exists(Path(value)):
-        value = str(Path(value).absolute())  # typed here, so meant from here
-    data[parts[-1]] = value
+    data[last] = value
 
 
-def _described(item: ErrorDetails, document: YamlDocument) -> str:
+def _describe(item: ErrorDetails, document: YamlDocument) -> str:
     """One problem with its key and line: what is allowed, and what was there."""
     key = tuple(part for part in item["loc"] if not str(part).startswith("function-"))
     line = document.line(key)
@@ -118,25 +119,42 @@ def _described(item: ErrorDetails, document: YamlDocument) -> str:
 
 def _allowed(key: tuple[str | int, ...]) -> list[str]:
     """Names of the settings at a place of the configuration."""
-    model: type[BaseModel] = RunConfig
+    model: type[BaseModel] = config_model()
     for part in key:
         kind = model.model_fields[str(part)].annotation
-        options = [kind, *getattr(kind, "__args__", ())]
-        model = next(
-            option for option in options if isinstance(option, type) and issubclass(option, BaseModel)
-        )
+        options = [kind, *get_args(kind)]
+        model = next(item for item in options if isinstance(item, type) and issubclass(item, BaseModel))
     return list(model.model_fields)
 
 
-def _resolved(config: RunConfig, folder: Path) -> RunConfig:
+@cache
+def _path_settings() -> frozenset[str]:
+    """Settings that name files: ``space``, and those whose type is a path."""
+
+    def walk(model: type[BaseModel], prefix: str) -> Iterator[str]:
+        for name, field in model.model_fields.items():
+            kinds = (field.annotation, *get_args(field.annotation))
+            if Path in kinds:
+                yield prefix + name
+            elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+                yield from walk(field.annotation, f"{prefix}{name}.")
+
+    return frozenset({"space", *walk(config_model(), "")})
+
+
+def _resolve(config: RunConfig, folder: Path) -> RunConfig:
     """Paths, relative to the configuration file, become absolute, so that they mean the same from everywhere."""
     changes: dict[str, Any] = {}
     if config.space not in builtin_names() and exists(folder / config.space):
         changes["space"] = str((folder / config.space).absolute())
-    if config.data.path is not None:
-        path = (folder / config.data.path).absolute()
-        changes["data"] = config.data.model_copy(update={"path": path})
-    if config.measuring.table is not None:
-        table = (folder / config.measuring.table).absolute()
-        changes["measuring"] = config.measuring.model_copy(update={"table": table})
+    for name, part in config:
+        paths = (
+            {key: value for key, value in part if isinstance(value, Path)}
+            if isinstance(part, Settings)
+            else {}
+        )
+        if paths:
+            changes[name] = part.model_copy(
+                update={key: (folder / path).absolute() for key, path in paths.items()}
+            )
     return config.model_copy(update=changes)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
-from binas.base.errors import ConfigError
+from binas.base.errors import ConfigError, FileError
 from binas.base.files import exists
 from binas.base.identity import changes, identity_of
 from binas.base.lock import locked
@@ -22,21 +22,21 @@ from binas.base.progress import Progress
 from binas.costs.machine import describe_machine
 from binas.run.config import FILE, load_config
 from binas.run.log import log_event, now
-from binas.run.step import (
+from binas.run.records import (
+    FOLDER as RECORDS,
     Record,
-    Step,
     inputs_of,
     missing,
     read_record,
     write_record,
-    written,
+    written_files,
 )
-from binas.training.reporting import LINES
+from binas.tasks._base import Step
 
 if TYPE_CHECKING:
     from binas.run.run import Run
 
-OLD = "old"
+OLD, METRICS = "old", "metrics.jsonl"
 LOG_SECONDS = 10.0  # between two lines about how far a step is
 
 
@@ -46,28 +46,30 @@ class State:
 
     step: Step
     word: Literal["done", "started", "stale", "to do"]
-    inputs: dict[str, Any]
     record: Record | None = None
+    inputs: dict[str, Any] | None = None
     reasons: tuple[str, ...] = ()
 
 
 def judge(run: Run, step: Step) -> State:
     """Compare a step's record with its inputs and files as they are now."""
-    inputs, record = inputs_of(run, step), read_record(run.folder, step.name)
+    record = read_record(run.folder, step.name)
     if record is None:
-        return State(step, "to do", inputs)
-    changed = _changes(record.inputs, inputs)
+        return State(step, "to do")
+    inputs = inputs_of(run, step)
+    reasons = _changes(record.inputs, inputs)
     if record.state == "started":
-        return State(step, "stale" if changed else "started", inputs, record, tuple(changed))
-    changed += [f"{name} is missing" for name in missing(run.folder, record)]
-    return State(step, "stale" if changed else "done", inputs, record, tuple(changed))
+        return State(step, "stale" if reasons else "started", record, inputs, tuple(reasons))
+    reasons += [f"{name} is missing" for name in missing(run.folder, record)]
+    return State(step, "stale" if reasons else "done", record, inputs, tuple(reasons))
 
 
 def _changes(was: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """What differs between two sets of inputs, for people; digests of files say nothing to them."""
-    files = [f"{key} changed" for key in now if key.startswith("files of ") and was.get(key) != now[key]]
-    settings = ({k: v for k, v in side.items() if not k.startswith("files of ")} for side in (was, now))
-    return [*changes(*settings), *files]
+    files = [key for key in dict.fromkeys([*was, *now]) if key.startswith("files of ")]
+    changed = [f"{key} changed" for key in files if was.get(key) != now.get(key)]
+    plain = [{key: value for key, value in item.items() if key not in files} for item in (was, now)]
+    return changes(*plain) + changed
 
 
 def plan(run: Run, steps: Sequence[Step]) -> list[State]:
@@ -75,11 +77,12 @@ def plan(run: Run, steps: Sequence[Step]) -> list[State]:
     states: dict[str, State] = {}
     for step in steps:
         state = judge(run, step)
-        waits = [name for name in step.after if name in states and states[name].word != "done"]
+        before = (*step.after, *step.order)
+        waits = [name for name in before if name in states and states[name].word != "done"]
         if waits and state.record is not None:
             own = [reason for reason in state.reasons if not reason.startswith("files of ")]
             reasons = (*own, f"{' and '.join(waits)} first")
-            state = State(step, "stale", state.inputs, state.record, reasons)
+            state = State(step, "stale", state.record, state.inputs, reasons)
         states[step.name] = state
     return list(states.values())
 
@@ -88,8 +91,11 @@ def refuse_expensive(run: Run, steps: Sequence[Step]) -> None:
     """Raise an error if work that took long would have to be done again."""
     for step in steps:
         record = read_record(run.folder, step.name) if step.expensive else None
-        if record is None or not any(exists(run.folder / top) for top in _tops(step)):
+        if record is None:
             continue
+        _refuse_lost(run.folder, step, record)
+        if not any(exists(run.folder / top) for top in _tops(step)):
+            continue  # started, and nothing to lose yet
         changed = _changes(record.inputs, inputs_of(run, step))
         if changed:
             took = f", which took {record.seconds:.0f} s," if record.seconds else ""
@@ -100,23 +106,53 @@ def refuse_expensive(run: Run, steps: Sequence[Step]) -> None:
             )
 
 
+def _refuse_lost(folder: Path, step: Step, record: Record) -> None:
+    """Raise an error if files of finished expensive work are gone: they may be on a disk that is not mounted."""
+    lost = missing(folder, record) if step.expensive else []
+    if lost:
+        raise FileError(
+            f"{folder / lost[0]} is missing; the step '{step.name}' wrote it in {record.seconds:.0f} s. Bring it back (is "
+            "the disk mounted, was the folder copied whole?), or allow the step to be done again with --redo. Nothing was "
+            "changed."
+        )
+
+
 def clear_expensive(run: Run, steps: Sequence[Step], progress: Progress) -> None:
-    """Set aside the work of expensive steps that is stale, so that several processes find the folder alike."""
-    for state in plan(run, steps):
-        if state.step.expensive and state.word == "stale":
-            _set_aside(run.folder, state.step, progress)
+    """Set aside the work of expensive steps that is stale, so that several processes find the folder alike.
+
+    What follows a step that is done again only because its files are gone stays: they may come out the same.
+    """
+    otherwise: set[str] = set()  # steps whose files will not come out as they were
+    for step in steps:
+        state = judge(run, step)
+        if _new_inputs(state) or otherwise.intersection(step.after):
+            otherwise.add(step.name)
+        lost = state.record is not None and missing(run.folder, state.record)
+        if step.expensive and (lost or step.name in otherwise):
+            _set_aside(run.folder, step, progress)
+
+
+def _new_inputs(state: State) -> bool:
+    """Whether a step was done with other inputs than it has now; files that are gone are not known to be others."""
+    if state.record is None or state.inputs is None:
+        return False
+    was, now = state.record.inputs, state.inputs
+    gone = {key for key, value in now.items() if value is None and key.startswith("files of ")}
+    return any(was.get(key) != now.get(key) for key in {*was, *now} - gone)
 
 
 def advance(run: Run, steps: Sequence[Step], progress: Progress | None = None) -> list[str]:
     """Do what is not done of ``steps``, in order; the names of those that were done now."""
-    told, done = progress or Progress(), []
+    progress, done = progress or Progress(), []
     with locked(run.folder):
         _check_current(run)
         for step in steps:
             state = judge(run, step)
             if state.word != "done":
+                if state.record is not None:
+                    _refuse_lost(run.folder, step, state.record)
                 _check_before(run, step)
-                _do(run, state, told)
+                _do(run, state, progress)
                 done.append(step.name)
     return done
 
@@ -129,7 +165,7 @@ def _check_current(run: Run) -> None:
 
 
 def _check_before(run: Run, step: Step) -> None:
-    records = {name: read_record(run.folder, name) for name in step.after}
+    records = {name: read_record(run.folder, name) for name in (*step.after, *step.order)}
     lacking = [name for name, record in records.items() if record is None or record.state != "finished"]
     if lacking:
         raise ConfigError(
@@ -140,38 +176,29 @@ def _check_before(run: Run, step: Step) -> None:
 def _do(run: Run, state: State, progress: Progress) -> None:
     """One step, from its beginning or from where it was interrupted, to its record."""
     step, record = state.step, state.record
-    found = (
-        record is None and step.expensive
-    )  # weights nobody recorded: the step checks whether they are its own
-    goes_on = found or state.word == "started"
-    if not goes_on and not step.sorts:
+    inputs = inputs_of(run, step) if state.inputs is None else state.inputs
+    unrecorded = record is None and step.expensive  # the step checks whether the weights there are its own
+    resumes = unrecorded or state.word == "started"
+    if not resumes and not step.sorts:
         _set_aside(run.folder, step, progress)
     spent = record.seconds if record and state.word == "started" else 0.0
-    identity = identity_of(state.inputs)
-    begun = Record(step.name, "started", identity, state.inputs, now(), spent)
+    begun = Record(step.name, "started", identity_of(inputs), inputs, now(), spent)
     write_record(run.folder, begun)
-    log_event(run.folder, "started", step.name, identity=identity)
+    log_event(run.folder, "started", step.name, identity=begun.identity)
     start = time.perf_counter()
-    with _told(run.folder, begun, progress) as told:
-        step.work(run, told)
+    with _watched(run.folder, begun, progress) as watched:
+        step.work(run, watched)
     seconds = spent + time.perf_counter() - start
-    files = written(run.folder, step)
-    finished = Record(
-        step.name,
-        "finished",
-        identity,
-        state.inputs,
-        now(),
-        seconds,
-        files,
-        describe_machine(run.config.training.device != "cpu"),
+    files = written_files(run.folder, step)
+    write_record(
+        run.folder,
+        Record(step.name, "finished", begun.identity, inputs, now(), seconds, files, describe_machine()),
     )
-    write_record(run.folder, finished)
     log_event(run.folder, "finished", step.name, seconds=round(seconds, 3))
 
 
 @contextmanager
-def _told(folder: Path, begun: Record, progress: Progress) -> Iterator[Progress]:
+def _watched(folder: Path, begun: Record, progress: Progress) -> Iterator[Progress]:
     """The progress of a step; how it ends is logged, and the time worked until an interruption is kept."""
     start = time.perf_counter()
     progress.begin(begun.step)
@@ -209,15 +236,23 @@ class _Logged(Progress):
         log_event(self.folder, "said", self.step, text=text)
 
 
-def _set_aside(folder: Path, step: Step, progress: Progress) -> None:
-    """Move what an earlier turn of a step left to ``old/``, where nothing is lost."""
-    found = [name for name in _tops(step) if exists(folder / name)]
-    if not found:
+def redo(run: Run, steps: Sequence[Step], progress: Progress) -> None:
+    """Set aside all that steps left, recorded passes included, so that they are done from the beginning."""
+    for step in steps:
+        _set_aside(run.folder, step, progress, step.kept)
+        (run.folder / RECORDS / f"{step.name}.json").unlink(missing_ok=True)
+
+
+def _set_aside(folder: Path, step: Step, progress: Progress, more: Sequence[str] = ()) -> None:
+    """Move what an earlier turn of a step left to ``old/``, where nothing is lost; its record goes with expensive work."""
+    record = [f"{RECORDS}/{step.name}.json"] if step.expensive else []
+    names = [name for name in (*_tops(step), *more, *record) if exists(folder / name)]
+    if not names:
         return
-    place = keep_old(folder, step.name, found)
-    if step.expensive and exists(folder / LINES):
-        shutil.copy2(folder / LINES, place / LINES)  # figures of this training are about to be replaced
-    progress.say(f"{step.name}: {', '.join(found)} of before moved to {place.relative_to(folder)}")
+    place = keep_old(folder, step.name, names)
+    if step.expensive and exists(folder / METRICS):
+        shutil.copy2(folder / METRICS, place / METRICS)  # figures of this training are about to be replaced
+    progress.say(f"{step.name}: {', '.join(names)} of before moved to {place.relative_to(folder)}")
 
 
 def keep_old(folder: Path, what: str, names: Sequence[str]) -> Path:

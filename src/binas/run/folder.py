@@ -1,32 +1,74 @@
-"""A folder with a space and its tables, as other tools or ``binas example`` leave it."""
+"""A folder with a space and its tables, as a run, other tools or ``binas example`` leave it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from binas.base.errors import FileError
+from binas.base.errors import FileError, SpaceError
 from binas.base.files import exists
-from binas.search.problem import Limit, SearchProblem
-from binas.space.files import load_space
+from binas.costs.analytic import counted_costs
+from binas.estimators._base import Estimator
+from binas.estimators.choosing import Choice
+from binas.estimators.registry import make_estimator
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem
+from binas.space.files import builtin_names, load_space
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions, load_contributions
-from binas.tables.costs import CostTable, load_costs
+from binas.tables.costs import Cost, CostTable, load_costs
+from binas.tables.reading import read_table
+from binas.tables.samples import Samples, load_samples
+from binas.tables.spreadsheet import costs_data_from_csv
+from binas.tasks._base import AUTO
+from binas.tasks.artefacts import CHOICE, CONTRIBUTIONS, COSTS, SAMPLES, SPACE
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Folder:
-    """Space, contributions and costs read from one folder."""
+    """Space, contributions and costs in one folder, and samples and a chosen estimator where there are any."""
 
     path: Path
     space: SearchSpace
-    contributions: Contributions
-    costs: CostTable
 
-    def problem(self, limits: Iterable[str | Limit] = ()) -> SearchProblem:
-        """The search problem under limits such as ``latency=45ms``."""
-        return SearchProblem.build(self.contributions, self.costs, limits)
+    @cached_property
+    def contributions(self) -> Contributions:
+        """What each choice contributes."""
+        return load_contributions(_find(self.path, CONTRIBUTIONS.file), self.space)
+
+    @cached_property
+    def costs(self) -> CostTable:
+        """What each choice costs."""
+        return load_costs(_find(self.path, COSTS.file), self.space)
+
+    @cached_property
+    def known_costs(self) -> dict[str, Cost]:
+        """Costs counted from the space where they can be, and those of the table if there is one."""
+        measured = self.costs.costs if _there(self.path, COSTS.file) else {}
+        return {**counted_costs(self.space), **measured}
+
+    @cached_property
+    def samples(self) -> Samples | None:
+        """Architectures that were measured one by one; None where there are none."""
+        path = self.path / SAMPLES.file
+        return load_samples(path, self.space) if exists(path) else None
+
+    @cached_property
+    def choice(self) -> Choice | None:
+        """The estimator that was chosen by the samples; None where nobody chose."""
+        path = self.path / CHOICE.file
+        return CHOICE.load(path, self.space) if exists(path) else None
+
+    def estimator(self, name: str = AUTO) -> Estimator:
+        """The estimator called ``name``; ``auto`` is the chosen one, the paper's where nobody chose."""
+        chosen = (self.choice.chosen if self.choice else "additive") if name == AUTO else name
+        return make_estimator(chosen, self.contributions, self.samples)
+
+    def problem(self, limits: Iterable[str | Limit] = (), estimator: str = AUTO) -> SearchProblem:
+        """The search problem under limits such as ``latency=45ms`` or ``latency=25% and params<=300k``."""
+        return SearchProblem.build(self.estimator(estimator), self.costs, limits)
 
 
 def load(path: str | Path) -> Folder:
@@ -34,16 +76,39 @@ def load(path: str | Path) -> Folder:
     folder = Path(path)
     if not exists(folder) or not folder.is_dir():
         raise FileError(f"there is no folder {folder}. `binas example paper {folder}` makes one to try.")
-    space = load_space(_find(folder, "space", (".yaml", ".yml", ".json")))
-    contributions = load_contributions(_find(folder, "contributions", (".json", ".csv")), space)
-    costs = load_costs(_find(folder, "costs", (".json", ".csv")), space)
-    return Folder(folder, space, contributions, costs)
+    opened = Folder(folder, load_space(_find(folder, SPACE.file)))
+    opened.contributions, opened.costs  # noqa: B018 (read now, so that what is wrong is said now)
+    return opened
 
 
-def _find(folder: Path, stem: str, endings: tuple[str, ...]) -> Path:
-    found = [folder / (stem + ending) for ending in endings if exists(folder / (stem + ending))]
-    if not found:
-        raise FileError(f"{folder} has no {stem}{endings[0]}. See `binas schema {stem}` for its form.")
-    if len(found) > 1:
-        raise FileError(f"{folder} has both {found[0].name} and {found[1].name}; keep one of them.")
-    return found[0]
+def _there(folder: Path, file: str) -> list[Path]:
+    """The file, or the same table in its other form."""
+    path = folder / file
+    others = {".yaml": (".yaml", ".yml", ".json"), ".json": (".json", ".csv")}[path.suffix]
+    return [path.with_suffix(ending) for ending in others if exists(path.with_suffix(ending))]
+
+
+def _find(folder: Path, file: str) -> Path:
+    there = _there(folder, file)
+    if not there:
+        raise FileError(f"{folder} has no {file}. See `binas schema {Path(file).stem}` for its form.")
+    if len(there) > 1:
+        raise FileError(f"{folder} has both {there[0].name} and {there[1].name}; keep one of them.")
+    return there[0]
+
+
+def space_of_table(path: Path, space: str | None = None) -> SearchSpace:
+    """The space of a cost table: ``space`` if given, else ``space.yaml`` beside it or the built-in it names."""
+    if space is not None:
+        return load_space(space)
+    beside = [item for item in _there(path.parent, SPACE.file) if item.suffix != ".json"]
+    if beside:
+        return load_space(beside[0])
+    data = read_table(path, costs_data_from_csv)
+    made_for = data.get("space") if isinstance(data, dict) else None
+    name = made_for.get("name") if isinstance(made_for, dict) else None
+    if name in builtin_names():
+        return load_space(str(name))
+    raise SpaceError(
+        f"{path} does not lie beside a space.yaml and names no built-in space; say which space it is for with --space."
+    )

@@ -1,46 +1,46 @@
-"""A run: a folder that holds a configuration and everything made by it.
-
-RUN/config.yaml        the configuration with all its values
-RUN/space.yaml         the space
-RUN/data.json          what the images are: fingerprint, classes, counts
-RUN/heaviest/          weights of the heaviest network (phase 1)
-RUN/supernet/          weights of the supernet (phase 2)
-RUN/costs.json         what each choice costs; RUN/verification.json the table against whole networks
-RUN/contributions.json what each choice contributes; RUN/outcomes/ what was recorded for it
-RUN/samples.json       random architectures measured; RUN/estimator.json the estimator judged by them
-RUN/results/           the answer to each limit; RUN/frontier.csv those to all limits
-RUN/networks/          fine-tuned networks, each in a folder of its own; RUN/networks.json all of them
-RUN/rivals/            networks the search did not choose, under the same limits; RUN/report.html the page
-RUN/steps/             a record of every step; RUN/old/ what was replaced
-RUN/metrics.jsonl      figures; RUN/tensorboard/ the same for TensorBoard; RUN/log.jsonl what happened when
-"""
+"""A run: a folder that holds a configuration and everything made by it (:mod:`binas.tasks.artefacts` lists it)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING, TypeVar
 
 from binas.base.errors import CheckpointError, DataError, FileError
 from binas.base.files import exists
-from binas.data.dataset import ImageData
-from binas.data.loading import load_data
+from binas.base.settings import Settings
 from binas.run.config import FILE, RunConfig, load_config
-from binas.run.data_step import recorded_fingerprint
+from binas.run.folder import Folder
+from binas.run.records import read_record, settings_of
+from binas.space.architecture import Architecture
 from binas.space.files import load_space
 from binas.space.space import SearchSpace
-from binas.supernet.network import Supernet
-from binas.training.checkpoint import has_checkpoint, load_checkpoint, load_weights
-from binas.training.loop import WEIGHTS
+from binas.tasks.artefacts import (
+    ANSWERS,
+    DATA,
+    PAGE,
+    SPACE,
+    Answer,
+    NetworkRecord,
+    network_name,
+    read_networks,
+)
+from binas.tasks.search import SearchSettings
+from binas.training.config import FinetuneSettings, TrainSettings
 
-SPACE = "space.yaml"
+if TYPE_CHECKING:
+    from binas.data.dataset import ImageData
+    from binas.run.status import Standing
+    from binas.search.frontier import Frontier
+    from binas.supernet.network import Supernet
+
+Part = TypeVar("Part", bound=Settings)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run's folder, its configuration and its space.
+    """A run's folder, its configuration and its space, and what was made there.
 
     With ``look_again`` the images are read even where a record says what they are.
     """
@@ -50,55 +50,125 @@ class Run:
     space: SearchSpace
     look_again: bool = False
 
+    def settings(self, kind: type[Part]) -> Part:
+        """The settings of one task, by their type."""
+        return self.config.part(kind)
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """The limits to search for, as they are written."""
+        return self.settings(SearchSettings).limits
+
+    @property
+    def answers(self) -> list[Answer]:
+        """The answers to ``search.limits``, in order; those without an architecture say why."""
+        return ANSWERS.read(self)
+
+    @property
+    def networks(self) -> dict[str, NetworkRecord]:
+        """The fine-tuned network of each limit that has one."""
+        return read_networks(self)
+
+    @property
+    def tables(self) -> Folder:
+        """Contributions, costs, samples and the estimator they lead to, as the files are now."""
+        return Folder(self.folder, self.space)
+
+    @property
+    def frontier(self) -> Frontier:
+        """The best network for every value of the first limit's cost."""
+        from binas.tasks.search import read_frontier
+
+        return read_frontier(self)
+
+    @property
+    def report(self) -> Path:
+        """The page."""
+        return self.folder / PAGE
+
+    @property
+    def status(self) -> list[Standing]:
+        """How every step stands."""
+        from binas.run.status import standings
+
+        return standings(self)
+
     @cached_property
     def data(self) -> ImageData:
         """The images, checked against the space and against the record of the run's first look at them."""
+        from binas.data.loading import load_data
+
         data = load_data(self.config.data)
         data.check(self.space)
-        known = None if self.look_again else recorded_fingerprint(self)
-        if known not in (None, data.fingerprint()):
+        if self.recorded_images not in (None, data.fingerprint()):
             raise DataError(
                 f"the images of {self.folder / FILE} are no longer those this run was made with, so held-out images may "
                 "have been trained on. Bring them back, give another --out, or train anew with --redo."
             )
         return data
 
-    @cached_property
+    @property
     def images(self) -> str:
         """The fingerprint of the images; read from the record where there is one, since images take long to read."""
-        known = None if self.look_again else recorded_fingerprint(self)
-        return known or self.data.fingerprint()
+        return self.recorded_images or self.data.fingerprint()
+
+    @cached_property
+    def recorded_images(self) -> str | None:
+        """The fingerprint recorded by the first look at the images, if the configuration still describes the same."""
+        record = None if self.look_again else read_record(self.folder, "train.data")
+        if record is None or record.state != "finished" or not exists(self.folder / DATA.file):
+            return None
+        was, now = (
+            {key: value for key, value in values.items() if key.startswith("data.")}
+            for values in (record.inputs, settings_of(self))
+        )
+        return DATA.read(self).fingerprint if was == now else None
+
+    def network_name(self, architecture: Architecture | str) -> str:
+        """The name of an architecture's network in this run."""
+        known = self.space.parse(architecture) if isinstance(architecture, str) else architecture
+        return network_name(known, self.settings(FinetuneSettings).from_scratch)
 
     def supernet(self, phase: str = "supernet") -> Supernet:
         """The trained weights of ``supernet`` or ``heaviest``, in eval mode, where training would be done."""
+        import torch
+
+        from binas.supernet.network import Supernet
+        from binas.training.checkpoint import has_checkpoint, load_checkpoint, load_weights
+        from binas.training.loop import WEIGHTS
+
         folder = self.folder / phase
         if not has_checkpoint(folder, WEIGHTS):
             raise CheckpointError(
-                f"{self.folder} holds no trained {phase} yet. `binas train --out {self.folder}` does it."
+                f"{self.folder} holds no trained {phase} yet. `binas train {self.folder}` does it."
             )
-        found = load_checkpoint(folder, WEIGHTS)
-        identity = found.values.get("identity")
-        identity = identity if isinstance(identity, dict) else {}
-        made_for = identity.get("space")
-        if made_for != self.space.fingerprint:
+        checkpoint = load_checkpoint(folder, WEIGHTS)
+        self._check_weights(folder, checkpoint.values.get("identity"))
+        supernet = Supernet(self.space)
+        load_weights(supernet, checkpoint.tensors, str(folder))
+        on_cpu = self.settings(TrainSettings).device == "cpu" or not torch.cuda.is_available()
+        return supernet.eval().to("cpu" if on_cpu else "cuda")
+
+    def _check_weights(self, folder: Path, identity: object) -> None:
+        """Refuse weights of another space or of other images."""
+        known = identity if isinstance(identity, dict) else {}
+        if known.get("space") != self.space.fingerprint:
             raise CheckpointError(
-                f"the weights in {folder} were trained for another space (fingerprint {made_for}, this space "
+                f"the weights in {folder} were trained for another space (fingerprint {known.get('space')}, this space "
                 f"{self.space.name!r} has {self.space.fingerprint}). Use the space.yaml they were trained with."
             )
-        if identity.get("data") != self.data.fingerprint():
+        if known.get("data") != self.data.fingerprint():
             raise CheckpointError(
                 f"the weights in {folder} were trained on other images, or on another split of them, than "
                 f"{self.folder / FILE} now describes, so held-out images may have been trained on. Bring the data "
                 "back to what it was, or train anew in another folder."
             )
-        supernet = Supernet(self.space)
-        load_weights(supernet, found.tensors, str(folder))
-        on_cpu = self.config.training.device == "cpu" or not torch.cuda.is_available()
-        return supernet.eval().to("cpu" if on_cpu else "cuda")
 
 
-def open_run(folder: Path) -> Run:
+def open_run(folder: str | Path) -> Run:
     """The run in a folder."""
+    folder = Path(folder)
     if not exists(folder / FILE):
         raise FileError(f"there is no run in {folder} (no {FILE}). `binas run --out {folder}` starts one.")
-    return Run(folder, load_config(folder / FILE), load_space(folder / SPACE))
+    config = load_config(folder / FILE)
+    return Run(folder, config, load_space(folder / SPACE.file))

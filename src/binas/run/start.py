@@ -2,49 +2,92 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from binas.base import lock
-from binas.base.errors import FileError
+from binas.base.errors import ConfigError, FileError
 from binas.base.files import exists
+from binas.base.identity import flattened
 from binas.base.progress import Progress
-from binas.run.config import FILE, RunConfig, save_config
-from binas.run.engine import advance, clear_expensive, refuse_expensive
-from binas.run.limits import check_questions
-from binas.run.run import SPACE, Run, open_run
-from binas.run.steps import STEPS, TRAINING
-from binas.space.files import load_space, save_space
-from binas.supernet.network import Supernet
-from binas.training.phases import check_training
+from binas.run.config import FILE, Change, RunConfig, load_config, save_config
+from binas.run.engine import advance, clear_expensive, judge, redo, refuse_expensive
+from binas.run.run import Run, open_run
+from binas.space.files import load_space
+from binas.tasks import all_steps, all_tasks
+from binas.tasks._base import Task
+from binas.tasks.artefacts import SPACE
+from binas.tasks.search import check_questions
+from binas.training.config import FinetuneSettings, TrainSettings
 
 
-def create_run(folder: Path, config: RunConfig, redo: bool = False, progress: Progress | None = None) -> Run:
+def run(
+    config: str | Path | None = None,
+    out: str | Path = "runs/run",
+    *,
+    redo: bool = False,
+    progress: Progress | None = None,
+    **changes: Mapping[str, Any] | Any,
+) -> Run:
+    """Everything from images to fine-tuned networks within the limits; what is done already is not done again.
+
+    ``changes`` are parts of the configuration, such as ``search={"limits": ["latency=40%"]}``. Interrupt it at any time;
+    the same call resumes.
+    """
+    named = [(name, value) for name, value in flattened(changes).items()]
+    started = create_run(Path(out), configure(Path(out), config, named), redo, progress)
+    finish(started, progress)
+    return started
+
+
+def configure(out: Path, config: str | Path | None = None, changes: Iterable[Change] = ()) -> RunConfig:
+    """The configuration given, or else that of the run in ``out``, changed by ``changes``."""
+    own = out / FILE
+    path = Path(config) if config is not None else own if exists(own) else None
+    return load_config(path, changes)
+
+
+def create_run(
+    folder: Path,
+    config: RunConfig,
+    redo: bool = False,
+    progress: Progress | None = None,
+    tasks: Iterable[Task] | None = None,
+) -> Run:
     """Start a run in ``folder``, or give the one there this configuration.
 
     A change that makes finished training stale is refused, unless ``redo`` allows it; then its weights are set aside.
+    What would fail later in any of ``tasks`` (all of them unless given) is refused now.
     """
-    run = Run(folder, config, load_space(config.space), redo)
+    new = Run(folder, config, load_space(config.space), redo)
     old = open_run(folder) if exists(folder / FILE) else None
     if old is None and exists(folder):
         _check_free(folder)
-    check_questions(config, run.space)  # all checks before anything is written
-    if redo or old is None or _trains_otherwise(old, run):
-        check_training(config.training, run.data)
+    check_questions(new)  # all checks before anything is written
+    if redo or old is None or _trains_otherwise(old, new):
+        from binas.training.phases import check_training
+
+        check_training(new.settings(TrainSettings), new.settings(FinetuneSettings), new.data)
+    for task in all_tasks().values() if tasks is None else tasks:
+        _check_task(new, task)
+    steps = all_steps()
     if not redo:
-        refuse_expensive(run, STEPS)
-    own = config.model_copy(update={"space": SPACE})
+        refuse_expensive(new, steps)
     with lock.locked(folder):
         if redo:
-            clear_expensive(run, STEPS, progress or Progress())
-        save_space(run.space, folder / SPACE)
-        save_config(own, folder / FILE)  # last: with it the folder is a run
-    return run
+            clear_expensive(new, steps, progress or Progress())
+        SPACE.write(new, new.space)
+        save_config(
+            config.model_copy(update={"space": SPACE.file}), folder / FILE
+        )  # last: with it the folder is a run
+    return new
 
 
 def _trains_otherwise(old: Run, new: Run) -> bool:
     """Whether anything that training depends on has changed."""
-    parts = {"data", "training"}
-    was, now = (run.config.model_dump(include=parts) for run in (old, new))
+    parts = {"data", "train", "finetune"}
+    was, now = (item.config.model_dump(include=parts) for item in (old, new))
     return was != now or old.space.fingerprint != new.space.fingerprint
 
 
@@ -52,13 +95,52 @@ def _check_free(folder: Path) -> None:
     """Refuse a folder that holds anything but the beginning of a run that was killed."""
     if not folder.is_dir():
         raise FileError(f"{folder} is a file. Give a new or empty folder as --out.")
-    own = (lock.FILE, SPACE, f".{SPACE}.", f".{FILE}.")
+    own = (lock.FILE, SPACE.file, f".{SPACE.file}.", f".{FILE}.")
     others = [path.name for path in folder.iterdir() if not path.name.startswith(own)]
     if others:
         raise FileError(f"{folder} holds other files and no {FILE}. Give an empty or new folder as --out.")
 
 
-def train(run: Run, progress: Progress | None = None) -> Supernet:
-    """The run's first steps: the heaviest network, then the supernet; what is finished is not done again."""
-    advance(run, TRAINING, progress)
-    return run.supernet()
+def finish(started: Run, progress: Progress | None = None) -> list[str]:
+    """Do all that is not done; the names of the steps that were done now."""
+    return advance(started, all_steps(), progress)
+
+
+def do_task(
+    folder: Path,
+    task: Task,
+    changes: Iterable[Change] = (),
+    again: bool = False,
+    progress: Progress | None = None,
+) -> tuple[Run, list[str]]:
+    """Do one task of a run, its settings changed as ``binas run --set`` would; the steps that were done now.
+
+    With ``again`` what is there of the task is set aside first.
+    """
+    opened = open_run(folder)
+    config = load_config(folder / FILE, changes)
+    if config != opened.config:
+        own = config.model_copy(update={"space": str(folder / SPACE.file)})
+        opened = create_run(folder, own, again, progress, [task])
+    _check_task(opened, task)
+    if again:
+        with lock.locked(folder):
+            redo(opened, task.steps, progress or Progress())
+    return opened, advance(opened, task.steps, progress)
+
+
+def ask(
+    folder: Path, task: Task, out: Path, changes: Iterable[Change] = (), progress: Progress | None = None
+) -> Any:
+    """A question of one's own: the work of a task with settings changed for once, its result written to ``out``."""
+    opened = open_run(folder)
+    if task.ask is None:
+        raise ConfigError(f"`binas {task.name}` has no --out: what it makes belongs to the run.")
+    changed = Run(folder, load_config(folder / FILE, changes), opened.space)
+    task.check(changed)
+    return task.ask(changed, out, progress or Progress())
+
+
+def _check_task(started: Run, task: Task) -> None:
+    if any(judge(started, step).word != "done" for step in task.steps):
+        task.check(started)

@@ -15,12 +15,11 @@ from pydantic import BaseModel
 
 from binas.base.errors import DataError, FileError
 from binas.base.files import exists, write_text
-from binas.data.config import DataConfig
-from binas.data.decoding import FORMATS, Format
-from binas.data.division import Names
+from binas.data.config import DataConfig, Format, Names
+from binas.data.decoding import FORMATS
 from binas.data.file_images import FileImages
 from binas.data.folder import image_folder
-from binas.run.config import RunConfig
+from binas.run.config import config_model
 from binas.space.files import load_space, save_space
 
 LOOKED_AT = 200  # images whose sizes are read
@@ -28,8 +27,8 @@ SMALL, LARGE = 64, 224  # shorter sides: below, the small space; the large one a
 GREY = ("1", "L", "I;16")
 BATCH = 64
 OFTEN_CHANGED: dict[str, dict[str, Any]] = {
-    "training": {"recipe": "small"},
-    "measuring": {"backend": "onnxruntime", "threads": 1},
+    "train": {"recipe": "small"},
+    "measure": {"backend": "onnxruntime", "threads": 1},
     "search": {"limits": ["latency=50%"]},
 }
 _OF_THE_SAMPLE = ("kind", "validation_share", "seed", "limit")
@@ -93,8 +92,9 @@ def write_starter(out: Path, data: Path | None = None) -> Starter:
     chosen: dict[str, Any] = {"space": space_file.name, "data": source, **OFTEN_CHANGED}
     if seen.images < 4 * BATCH:  # about half of them may be left to train with
         batch = max(2, seen.images // 4)
-        parts = {part: {"batch_size": batch} for part in ("heaviest", "supernet", "finetune")}
-        chosen["training"] = {**OFTEN_CHANGED["training"], **parts}
+        phases = {phase: {"batch_size": batch} for phase in ("heaviest", "supernet")}
+        chosen["train"] = {**OFTEN_CHANGED["train"], **phases}
+        chosen["finetune"] = {"batch_size": batch}
     save_space(space, space_file)
     write_text(out, commented(chosen, out))
     return Starter((out, space_file), name, size, seen)
@@ -131,7 +131,8 @@ def chosen_space(side: int) -> tuple[str, int]:
 
 def commented(chosen: Mapping[str, Any], out: Path) -> str:
     """The chosen settings, and all others with their defaults behind a ``#``, each with its description above it."""
-    defaults = RunConfig.model_validate({key: chosen[key] for key in ("data", "training") if key in chosen})
+    given = {key: chosen[key] for key in ("data", "train", "finetune") if key in chosen}
+    defaults = config_model().model_validate(given)
     head = [
         f"# binas run {out.name} --out runs/{out.stem}",
         "# Settings behind a # have the value they have anyway; remove the # to change one.",

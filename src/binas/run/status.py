@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from binas.run.engine import State, plan
 from binas.run.log import read_log
-from binas.run.step import Step
+from binas.tasks import all_steps
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -37,10 +37,10 @@ class Standing:
         }
 
 
-def standings(run: Run, steps: Sequence[Step]) -> list[Standing]:
+def standings(run: Run) -> list[Standing]:
     """How every step stands."""
     events = read_log(run.folder)
-    return [standing(state, events) for state in plan(run, steps)]
+    return [standing(state, events) for state in plan(run, all_steps())]
 
 
 def standing(state: State, events: list[dict[str, Any]]) -> Standing:
@@ -60,7 +60,7 @@ def _by_record(state: State) -> float | None:
     record, amount = state.record, state.step.amount
     if record is None or record.state != "finished":
         return None
-    was, now = (inputs.get(amount) if amount else None for inputs in (record.inputs, state.inputs))
+    was, now = (inputs.get(amount) if amount else None for inputs in (record.inputs, state.inputs or {}))
     return record.seconds * now / was if was and now else record.seconds
 
 

@@ -1,18 +1,19 @@
 """Search: problem, solvers, verified results, frontier, explanations."""
 
-from binas.search.alternatives import Alternatives, best_architectures
-from binas.search.estimated import as_objective
-from binas.search.explain import Explanation, explain
-from binas.search.frontier import Frontier, FrontierPoint, frontier
-from binas.search.infeasible import Infeasibility, explain_infeasible
-from binas.search.objective import (
+from binas.estimators.objective import (
     BilinearObjective,
     CallableObjective,
     Objective,
     QuadraticObjective,
     StagewiseObjective,
 )
-from binas.search.problem import Evaluation, Limit, SearchProblem, evaluate, parse_limit
+from binas.search.alternatives import Alternatives, best_architectures
+from binas.search.explain import Explanation, explain
+from binas.search.frontier import Frontier, FrontierPoint, frontier
+from binas.search.infeasible import Infeasibility, explain_infeasible, why_no_answer
+from binas.search.limits import Limit, parse_limits
+from binas.search.on_device import OnDevice, keep_limits
+from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.restrict import restricted
 from binas.search.result import Answer, SearchResult, Status
 from binas.search.solve import solve
@@ -33,6 +34,7 @@ __all__ = [
     "Infeasibility",
     "Limit",
     "Objective",
+    "OnDevice",
     "Options",
     "QuadraticObjective",
     "SearchProblem",
@@ -40,16 +42,17 @@ __all__ = [
     "Solver",
     "StagewiseObjective",
     "Status",
-    "as_objective",
     "best_architectures",
     "evaluate",
     "explain",
     "explain_infeasible",
     "frontier",
+    "keep_limits",
     "make_solver",
-    "parse_limit",
+    "parse_limits",
     "restricted",
     "solve",
     "solver_class",
     "verify",
+    "why_no_answer",
 ]

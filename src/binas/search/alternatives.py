@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
+from binas.estimators.links import get_link
 from binas.search.dual import Padded, Relaxed, cheapest, solve_dual
 from binas.search.labels import Labels, decode, nothing
 from binas.search.lagrangian import Reduced, TooManyError, above, cross, lagrangian_values, stage_labels
@@ -45,24 +46,33 @@ def best_architectures(
 ) -> Alternatives:
     """The ``count`` best distinct architectures, or all within ``within`` points of the best (at most ``most``)."""
     _check_question(count, within)
-    smaller = restricted(problem)
+    smaller = restricted(problem.on_link_scale())
     best = None if smaller is None else solve(smaller, "auto").evaluation
     if smaller is None or best is None:
         return Alternatives((), True)
-    problem = smaller
     wanted = most if count is None else min(count, most)
-    distance = np.inf if within is None else within
+    distance = np.inf if within is None else _on_link_scale(problem, best.accuracy, within)
     try:
-        found, complete = _Listing(problem, best.accuracy).closest(wanted, distance)
-        items = [evaluate(problem, architecture) for architecture in found]
+        architectures, complete = _Listing(smaller, best.accuracy).closest(wanted, distance)
     except TooManyError:
-        items, complete = _one_by_one(problem, best.accuracy, wanted, distance)
+        architectures, complete = _one_by_one(smaller, best.accuracy, wanted, distance)
+    items = [evaluate(problem, architecture) for architecture in architectures]
     items.sort(key=lambda item: (-item.accuracy, str(item.architecture)))
     if within is not None:
-        slack = 1e-9 * max(1.0, abs(best.accuracy))
-        items = [item for item in items if item.accuracy >= best.accuracy - within - slack]
+        top = problem.objective.percent(best.accuracy)
+        slack = 1e-9 * max(1.0, abs(top))
+        items = [item for item in items if item.accuracy >= top - within - slack]
     enough = count is not None and len(items) >= count
     return Alternatives(tuple(items[:wanted]), enough or (complete and len(items) <= wanted))
+
+
+def _on_link_scale(problem: SearchProblem, best: float, within: float) -> float:
+    """How far below ``best``, on the scale of the link, networks ``within`` points of it may lie."""
+    link = get_link(problem.objective.link)
+    least = float(link.inverse(best)) - within
+    if not link.bounded:
+        return within
+    return np.inf if least <= 0.0 else best - float(link.forward(least)) + 1e-9
 
 
 def _check_question(count: int | None, within: float | None) -> None:
@@ -77,17 +87,17 @@ def _check_question(count: int | None, within: float | None) -> None:
 
 def _one_by_one(
     problem: SearchProblem, optimum: float, wanted: int, distance: float
-) -> tuple[list[Evaluation], bool]:
+) -> tuple[list[Architecture], bool]:
     """The best architectures by repeated integer programs: slower, but not hurt by a weak bound."""
     if problem.objective.kind != "bilinear":
         raise ProblemError(
             "too many architectures are close to the best to list them; add or tighten a limit."
         )
-    items: list[Evaluation] = []
+    items: list[Architecture] = []
     for item in Milp().in_order(problem):
         if item.accuracy < optimum - distance - 1e-9 * max(1.0, abs(optimum)):
             return items, True
-        items.append(item)
+        items.append(item.architecture)
         if len(items) >= min(wanted, MOST_BY_PROGRAM):
             return items, False
     return items, True

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from binas.estimators.objective import BilinearObjective
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.result import costs_json
 from binas.space.architecture import Architecture
@@ -102,8 +103,8 @@ def explain(problem: SearchProblem, architecture: Architecture) -> Explanation:
 def _depth_decision(problem: SearchProblem, base: Evaluation, s: int, stage: Stage) -> Decision:
     names = base.architecture.stages[s]
     index = stage.depths.index(len(names))
-    values = getattr(problem.objective, "values", None)
-    contribution = None if values is None else float(values.depths[s][index])
+    values = _values(problem)
+    contribution = None if values is None else _points(problem, float(values.depths[s][index]))
     costs = {name: float(cost.values.depths[s][index]) for name, cost in problem.costs.items()}
     options = list(_other_depths(problem, base, s, stage))
     return Decision(stage.name, None, str(len(names)), contribution, costs, *_best_two(options))
@@ -112,8 +113,8 @@ def _depth_decision(problem: SearchProblem, base: Evaluation, s: int, stage: Sta
 def _config_decision(problem: SearchProblem, base: Evaluation, s: int, b: int) -> Decision:
     stage, names = problem.space.stages[s], base.architecture.stages[s]
     c = problem.space.config_index(s, b, names[b])
-    values = getattr(problem.objective, "values", None)
-    contribution = None if values is None else float(values.configs[s][b][c])
+    values = _values(problem)
+    contribution = None if values is None else _points(problem, float(values.configs[s][b][c]))
     costs = {name: float(cost.values.configs[s][b][c]) for name, cost in problem.costs.items()}
     others = [config.name for config in stage.blocks[b] if config.name != names[b]]
     options = [_alternative(problem, base, s, (*names[:b], name, *names[b + 1 :]), name) for name in others]
@@ -146,9 +147,22 @@ def _deeper(problem: SearchProblem, base: Evaluation, s: int, depth: int) -> Ite
 
 def _columns(problem: SearchProblem) -> list[Column]:
     """What makes a config attractive: its contribution, or a low cost."""
-    values = getattr(problem.objective, "values", None)
+    values = _values(problem)
     cheap = [cost.values.map(np.negative) for cost in problem.costs.values()]
     return cheap if values is None else [values, *cheap]
+
+
+def _values(problem: SearchProblem) -> Column | None:
+    """What each choice adds on the scale of the link, where the objective is such a sum."""
+    return problem.objective.values if isinstance(problem.objective, BilinearObjective) else None
+
+
+def _points(problem: SearchProblem, value: float) -> float:
+    """A contribution in points: what the choice alone adds to the average network."""
+    objective = problem.objective
+    if objective.link == "identity" or not isinstance(objective, BilinearObjective):
+        return value
+    return objective.percent(objective.base + value) - objective.percent(objective.base)
 
 
 def _names(stage: Stage, block: int) -> set[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,10 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.base.errors import ProblemError
+from binas.base.errors import ProblemError, TableError
+from binas.estimators.links import get_link
 from binas.search.fold import fold
 from binas.search.labels import decode
-from binas.search.problem import Evaluation, Limit, SearchProblem
+from binas.search.limits import Limit
+from binas.search.objective import objective_values
+from binas.search.problem import Evaluation, SearchProblem
 from binas.search.restrict import levels, restricted, widened
 from binas.search.solve import solve
 from binas.search.terms import Row, build_terms, is_separable, limit_rows
@@ -23,6 +29,9 @@ from binas.tables.units import Unit
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+
+ERROR = "certified_error"  # the column of a frontier that is not exact
+READ_TOLERANCE = 1e-7  # between a number in a file and the same by the tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +118,29 @@ class Frontier(Sequence[FrontierPoint]):
             "points": points,
         }
 
+    def to_csv(self) -> str:
+        """A line per point: cost with its unit in the name of the column, accuracy in percent, architecture.
+
+        A frontier that is not exact has its certified error in a further column.
+        """
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        error = {} if self.exact else {ERROR: repr(self.error)}
+        writer.writerow([*_header(self.cost, self.unit), *error])
+        for point in self:
+            writer.writerow(
+                [repr(point.cost), repr(point.accuracy), str(point.architecture), *error.values()]
+            )
+        return buffer.getvalue()
+
+    @classmethod
+    def from_csv(cls, text: str, problem: SearchProblem) -> Frontier:
+        """Read back what :meth:`to_csv` wrote; every number is checked against the tables of ``problem``.
+
+        That no point is missing is not checked: it takes a new frontier.
+        """
+        return _from_rows(list(csv.reader(io.StringIO(text))), problem)
+
 
 def frontier(
     problem: SearchProblem, cost: str, *, max_labels: int | None = None, tolerance: float = 0.0
@@ -126,19 +158,78 @@ def frontier(
         )
     start = time.perf_counter()
     _check_question(problem, cost)
+    scaled, link = problem.on_link_scale(), get_link(problem.objective.link)
     if problem.costs[cost].combine == "max":
-        points, error = _of_maximum(problem, cost), 0.0
+        points, error = _of_maximum(scaled, cost), 0.0
     else:
-        points, error = _of_sum(problem, cost, max_labels, tolerance)
+        points, error = _of_sum(scaled, cost, max_labels, tolerance / link.steepest)
+    accuracies = link.inverse(points.accuracies)
+    short = link.inverse(points.accuracies + error) - accuracies  # the error in points, at every limit
     seconds = time.perf_counter() - start
     return Frontier(
-        problem, cost, points.costs, points.accuracies, error, seconds, points.depths, points.configs
+        problem,
+        cost,
+        points.costs,
+        accuracies,
+        float(short.max(initial=0.0)) if error else 0.0,
+        seconds,
+        points.depths,
+        points.configs,
     )
+
+
+def _header(cost: str, unit: Unit) -> list[str]:
+    return [f"{cost}_{unit.name}", "accuracy_percent", "architecture"]
+
+
+def _from_rows(rows: list[list[str]], problem: SearchProblem) -> Frontier:
+    headers = {name: _header(name, cost.unit) for name, cost in problem.costs.items()}
+    first = rows[0] if rows else []
+    name = next((name for name, header in headers.items() if first[:3] == header), None)
+    if name is None or first[3:] not in ([], [ERROR]) or any(len(row) != len(first) for row in rows):
+        raise TableError(
+            f"this is no frontier of these tables: its first line is {','.join(first)[:80]!r}, not COST_UNIT"
+            f",accuracy_percent,architecture with a cost of {', '.join(problem.costs)}. Make it again (binas frontier)."
+        )
+    points = _points_of_rows(rows[1:], problem, name)
+    error = float(rows[1][3]) if len(first) > 3 and len(rows) > 1 else 0.0
+    return Frontier(problem, name, points.costs, points.accuracies, error, 0.0, points.depths, points.configs)
+
+
+def _points_of_rows(rows: list[list[str]], problem: SearchProblem, cost: str) -> _Points:
+    """The points of a file, refused where the tables say something else."""
+    space = problem.space
+    depths, configs = space.to_indices(space.parse(row[2]) for row in rows)
+    numbers = np.array([[_number(row[0]), _number(row[1])] for row in rows]).reshape(-1, 2).T
+    by_tables = np.stack(
+        [
+            problem.costs[cost].total(space.layout.positions(depths, configs)),
+            get_link(problem.objective.link).inverse(
+                objective_values(problem.objective, space, depths, configs)
+            ),
+        ]
+    )
+    wrong = ~np.isclose(numbers, by_tables, rtol=READ_TOLERANCE, atol=READ_TOLERANCE).all(axis=0)
+    wrong[1:] |= (np.diff(numbers, axis=1) <= 0).any(axis=0)
+    if wrong.any():
+        line = int(wrong.argmax())
+        raise TableError(
+            f"line {line + 2} of the frontier, {','.join(rows[line])[:80]!r}, is not what the tables say, or out of order: "
+            "the file is of other tables or was changed. Make it again (binas frontier)."
+        )
+    return _Points(numbers[0], numbers[1], depths, configs)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan  # is not what the tables say
 
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """Points by rising cost and accuracy; depths (n, S) and config indices (n, S, D) of their architectures."""
+    """Points by rising cost and accuracy, on the scale of the link; depths (n, S) and configs (n, S, D) as indices."""
 
     costs: Array
     accuracies: Array

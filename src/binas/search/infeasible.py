@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
+from binas.estimators.objective import BilinearObjective
+from binas.search.frontier import Frontier
+from binas.search.limits import Limit
 from binas.search.matrices import tight_form
-from binas.search.objective import BilinearObjective
-from binas.search.problem import Limit, SearchProblem, evaluate
+from binas.search.problem import SearchProblem, evaluate
 from binas.search.restrict import levels
 from binas.search.result import SearchResult, Status
 from binas.search.solve import solve
-from binas.space.encoding import Encoding
-from binas.tables.costs import Cost
 from binas.tables.entries import Column
 from binas.tables.units import format_quantity
 
@@ -110,19 +110,31 @@ def _rounded(value: float, down: bool) -> float:
     return (math.floor(value / step) if down else math.ceil(value / step)) * step
 
 
+def why_no_answer(result: SearchResult | Frontier) -> str:
+    """Why a search found no architecture, or a frontier has no point, in one paragraph; empty where there is one."""
+    if isinstance(result, Frontier):
+        return "" if len(result) else explain_infeasible(result.problem).sentence()
+    if result.status.has_answer:
+        return ""
+    if result.status is Status.INFEASIBLE:
+        return explain_infeasible(result.problem).sentence()
+    proves = "" if result.solver == "auto" else ", or use the solver auto, which proves it"
+    return (
+        f"the solver {result.solver!r} found no architecture that keeps {result.problem.describe_limits()} before it "
+        f"stopped; that does not mean there is none. Give it more time{proves}."
+    )
+
+
 def explain_infeasible(problem: SearchProblem) -> Infeasibility:
     """Find out which limits block and what the cheapest relaxation is, within some seconds per question."""
     if solve(problem, "auto", time_limit=SECONDS).status.has_answer:
         raise ProblemError(f"nothing to explain: some architecture keeps {problem.describe_limits()}.")
     names = list(dict.fromkeys(limit.cost for limit in problem.limits))
-    extremes = {
-        name: (_extreme(problem, name, (), False), _extreme(problem, name, (), True)) for name in names
-    }
+    extremes = {name: problem.costs[name].range(problem.space) for name in names}
     blocking = tuple(limit for limit in problem.limits if not _possible_alone(problem, limit, extremes))
     relaxations = tuple(sorted(_single(problem), key=lambda item: item.change))
     together = () if relaxations else _joint(problem)
-    reached = {name: (low.value, high.value) for name, (low, high) in extremes.items() if low and high}
-    return Infeasibility(problem, reached, blocking, relaxations, together)
+    return Infeasibility(problem, extremes, blocking, relaxations, together)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +147,7 @@ def _extreme(problem: SearchProblem, cost: str, limits: tuple[Limit, ...], highe
     """Least (or greatest) value of a cost under some limits; None if none was found that keeps them."""
     table = problem.costs[cost]
     if table.combine == "max":
-        return _highest_maximum(table) if highest else _least_maximum(problem, cost, limits)
+        return _least_maximum(problem, cost, limits)  # a maximum has no lower limits to ask for the highest
     objective = BilinearObjective.negative_cost(table)
     if highest:
         objective = BilinearObjective(table.fixed, table.values)
@@ -143,11 +155,6 @@ def _extreme(problem: SearchProblem, cost: str, limits: tuple[Limit, ...], highe
     if result.accuracy is None:
         return None
     return _Reach(result.accuracy * (1.0 if highest else -1.0), result.status is Status.OPTIMAL)
-
-
-def _highest_maximum(cost: Cost) -> _Reach:
-    """Without limits every entry is in some architecture (a maximum has no lower limits to ask this under)."""
-    return _Reach(float(levels(cost)[-1]), True)
 
 
 def _least_maximum(problem: SearchProblem, cost: str, limits: tuple[Limit, ...]) -> _Reach | None:
@@ -172,10 +179,10 @@ def _least_maximum(problem: SearchProblem, cost: str, limits: tuple[Limit, ...])
 
 
 def _possible_alone(
-    problem: SearchProblem, limit: Limit, extremes: Mapping[str, tuple[_Reach | None, _Reach | None]]
+    problem: SearchProblem, limit: Limit, extremes: Mapping[str, tuple[float, float]]
 ) -> bool:
-    reach = extremes[limit.cost][1 if limit.lower else 0]
-    return reach is not None and limit.holds(reach.value, problem.tolerance(limit))
+    least, greatest = extremes[limit.cost]
+    return limit.holds(greatest if limit.lower else least, problem.tolerance(limit))
 
 
 def _single(problem: SearchProblem) -> list[Relaxation]:
@@ -220,8 +227,8 @@ def _joint(problem: SearchProblem) -> tuple[Relaxation, ...]:
     )
     if found.x is None:
         return ()
-    alpha = problem.space.alpha_size
-    reached = evaluate(problem, Encoding(problem.space).round(found.x[:alpha], found.x[alpha:size]))
+    layout = problem.space.layout
+    reached = evaluate(problem, layout.round(*layout.split(found.x[:size])))
     needed = [(limit, reached.costs[limit.cost]) for limit in reached.broken]
     proven = found.status == 0
     return tuple(Relaxation(limit, value, _change(limit, value), proven) for limit, value in needed)
@@ -235,7 +242,6 @@ def _entry_rows(problem: SearchProblem) -> tuple[csr_array, Array, float]:
     """Rows value / weight * x - t <= limit / weight for every entry of a maximum above its limit; the least t."""
     from scipy.sparse import csr_array
 
-    size = problem.space.alpha_size + problem.space.beta_size
     columns, values, right, least = [np.zeros(0, dtype=int)], [np.zeros(0)], [np.zeros(0)], 0.0
     for limit in problem.limits_on_maxima:
         cost, most, weight = problem.costs[limit.cost], limit.value + problem.tolerance(limit), _weight(limit)
@@ -246,7 +252,7 @@ def _entry_rows(problem: SearchProblem) -> tuple[csr_array, Array, float]:
         right.append(np.full(len(above), most / weight))
         least = max(least, (cost.fixed - most) / weight)
     column = np.concatenate(columns)
-    shape = (len(column), size)
+    shape = (len(column), problem.space.layout.size)
     rows = csr_array((np.concatenate(values), (np.arange(len(column)), column)), shape=shape)
     return rows, np.concatenate(right), least
 

@@ -10,6 +10,7 @@ Both have the same integer points; the tight form needs no big-M and its relaxat
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
-from binas.search.objective import BilinearObjective
+from binas.estimators.objective import BilinearObjective
 from binas.search.problem import SearchProblem
 from binas.search.terms import Row, limit_rows
-from binas.space.encoding import Encoding
 from binas.space.space import SearchSpace
 from binas.tables.entries import Column
 
@@ -56,13 +56,13 @@ class PaperForm:
     @cached_property
     def alpha_constraints(self) -> tuple[Any, Array]:
         """A_alpha, b_alpha: sum_c alpha[s,b,.] <= 1 and >= 1, alpha >= 0, as one system A alpha <= b."""
-        blocks = [where for stage in Encoding(self.space).alpha_blocks for where in stage]
-        return _simplex_system(blocks, self.space.alpha_size)
+        blocks = itertools.chain.from_iterable(self.space.layout.config_slices)
+        return _simplex_system(list(blocks), self.space.alpha_size)
 
     @cached_property
     def beta_constraints(self) -> tuple[Any, Array]:
         """A_beta, b_beta: sum_d beta[s,.] <= 1 and >= 1, beta >= 0, as one system A beta <= b."""
-        return _simplex_system(Encoding(self.space).beta_stages, self.space.beta_size)
+        return _simplex_system(self.space.layout.beta_slices, self.space.beta_size)
 
     def holds(self, alpha: Array, beta: Array, tolerance: float = 1e-9) -> bool:
         """Whether (alpha, beta) satisfies every constraint."""
@@ -87,11 +87,11 @@ def _simplex_system(groups: list[slice], size: int) -> tuple[csr_array, Array]:
 
 def bilinear_part(space: SearchSpace, column: Column, constant: float, sign: float = 1.0) -> Bilinear:
     """A column of a table as a bilinear form: matrix[(s,b,c), (s,d)] = value[s,b,c] where d >= b."""
-    encoding = Encoding(space)
+    layout = space.layout
     matrix = np.zeros((space.alpha_size, space.beta_size))
     for s, stage in enumerate(space.stages):
-        start = encoding.beta_stages[s].start
-        for b, where in enumerate(encoding.alpha_blocks[s]):
+        start = layout.beta_slices[s].start
+        for b, where in enumerate(layout.config_slices[s]):
             for i, depth in enumerate(stage.depths):
                 if depth > b:
                     matrix[where, start + i] = sign * column.configs[s][b]
@@ -150,7 +150,6 @@ def tight_form(problem: SearchProblem) -> TightForm:
     costs = [problem.costs[row.cost] for row in rows]
     vectors = [row.sign * cost.values.flat() for row, cost in zip(rows, costs, strict=True)]
     fixed = np.array([row.sign * cost.fixed for row, cost in zip(rows, costs, strict=True)])
-    size = problem.space.alpha_size + problem.space.beta_size
     equality, right = structure(problem.space)
     return TightForm(
         problem.space,
@@ -158,7 +157,7 @@ def tight_form(problem: SearchProblem) -> TightForm:
         objective.values.flat(),
         equality,
         right,
-        np.array(vectors).reshape(len(rows), size),
+        np.array(vectors).reshape(len(rows), problem.space.layout.size),
         np.array([row.bound for row in rows]) - fixed,
     )
 
@@ -167,14 +166,14 @@ def structure(space: SearchSpace) -> tuple[csr_array, Array]:
     """sum_c y[s,b,c] - sum_{d >= b} beta[s,d] = 0 for every block, sum_d beta[s,d] = 1 for every stage."""
     from scipy.sparse import csr_array
 
-    encoding = Encoding(space)
+    layout = space.layout
     columns: list[int] = []
     rows: list[int] = []
     values: list[float] = []
     right: list[float] = []
     for s, stage in enumerate(space.stages):
-        first = space.alpha_size + encoding.beta_stages[s].start
-        for b, where in enumerate(encoding.alpha_blocks[s]):
+        first = layout.depth_slices[s].start
+        for b, where in enumerate(layout.config_slices[s]):
             deep = [first + i for i, depth in enumerate(stage.depths) if depth > b]
             columns += [*range(where.start, where.stop), *deep]
             rows += [len(right)] * (where.stop - where.start + len(deep))
@@ -184,5 +183,4 @@ def structure(space: SearchSpace) -> tuple[csr_array, Array]:
         rows += [len(right)] * len(stage.depths)
         values += [1.0] * len(stage.depths)
         right.append(1.0)
-    size = space.alpha_size + space.beta_size
-    return csr_array((values, (rows, columns)), shape=(len(right), size)), np.array(right)
+    return csr_array((values, (rows, columns)), shape=(len(right), layout.size)), np.array(right)

@@ -1,26 +1,28 @@
-"""What a search maximises.
+"""Objective and costs of architectures: one by one for the verifier, many at once for solvers.
 
-* :class:`BilinearObjective`: r + q_beta' beta + alpha' Q beta from contributions (section 3.3), the normal case.
-* :class:`StagewiseObjective`: any sum of per-stage functions f_s(depth, configs); still solved exactly.
-* :class:`QuadraticObjective`: full quadratic form of the learned predictors (section 4.2).
-* :class:`CallableObjective`: any function of an architecture, optionally differentiable in (alpha, beta).
+``value`` of an objective and :func:`architecture_cost` walk through the names of one architecture, slowly and exactly
+rounded. The verifier relies on them, so they share nothing with the fast way through ``space.layout``, which
+:func:`objective_values` and ``Cost.total`` take for many architectures at once.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
+from binas.estimators.objective import (
+    BilinearObjective,
+    Objective,
+    QuadraticObjective,
+    StagewiseObjective,
+    chosen_entries,
+    column_total,
+)
 from binas.space.architecture import Architecture
-from binas.space.encoding import Encoding
 from binas.space.space import SearchSpace
-from binas.tables.contributions import Contributions
 from binas.tables.costs import Cost
 from binas.tables.entries import Column
 
@@ -30,203 +32,33 @@ Indices = NDArray[np.int64]
 LARGEST = 1e150  # totals beyond this would overflow on the way
 
 
-def column_total(space: SearchSpace, column: Column, architecture: Architecture) -> float:
-    """sum_s [depth part + config parts] of one architecture, summed exactly rounded."""
-    return math.fsum(_entries(space, column, architecture))
-
-
 def architecture_cost(space: SearchSpace, cost: Cost, architecture: Architecture) -> float:
     """fixed + the entries of an architecture's choices, or the largest of these where the cost is a maximum."""
     if cost.combine == "max":
-        return max(cost.fixed, *_entries(space, cost.values, architecture))
+        return max(cost.fixed, *chosen_entries(space, cost.values, architecture))
     return cost.fixed + column_total(space, cost.values, architecture)
 
 
-def _entries(space: SearchSpace, column: Column, architecture: Architecture) -> Iterator[float]:
-    """The number of every decision of an architecture: depths and configs of active blocks."""
-    for s, (stage, names) in enumerate(zip(space.stages, architecture.stages, strict=True)):
-        yield float(column.depths[s][stage.depths.index(len(names))])
-        for b, name in enumerate(names):
-            yield float(column.configs[s][b][space.config_index(s, b, name)])
+def objective_values(objective: Objective, space: SearchSpace, depths: Indices, configs: Indices) -> Array:
+    """Objective of many architectures at once from index arrays (see ``SearchSpace.to_indices``), (n,).
 
-
-@dataclass(frozen=True, eq=False)
-class BilinearObjective:
-    """ACC = base + sum_s Delta^s_d + sum_s sum_{b<=d} Delta^s_{b,c}, with optional standard errors."""
-
-    kind: ClassVar[str] = "bilinear"
-    base: float
-    values: Column
-    base_stderr: float = math.nan
-    stderr: Column | None = None
-    covariance: Array | None = None  # of (base, configs, depths), in the order of ``Column.flat``
-
-    @classmethod
-    def from_contributions(cls, contributions: Contributions) -> BilinearObjective:
-        """The paper's estimator (equation of ACC in section 3.3)."""
-        c = contributions
-        return cls(c.base, c.values, c.base_stderr, c.stderr, c.covariance)
-
-    @classmethod
-    def negative_cost(cls, cost: Cost) -> BilinearObjective:
-        """Maximising this minimises the cost."""
-        return cls(-cost.fixed, cost.values.map(lambda x: -x))
-
-    def value(self, space: SearchSpace, architecture: Architecture) -> float:
-        """Objective of one architecture."""
-        return self.base + column_total(space, self.values, architecture)
-
-    def standard_error(self, space: SearchSpace, architecture: Architecture) -> float | None:
-        """sqrt((1, z)' covariance (1, z)), z = (alpha * active, beta); without a covariance, errors are independent.
-
-        None where they are not known.
-        """
-        if self.covariance is not None:
-            z = np.concatenate([[1.0], *Encoding(space).encode(architecture, inactive="zero")])
-            return math.sqrt(max(0.0, float(z @ self.covariance @ z)))
-        if self.stderr is None:
-            return None
-        variance = column_total(space, self.stderr.map(np.square), architecture)
-        base = 0.0 if math.isnan(self.base_stderr) else self.base_stderr**2
-        return None if math.isnan(variance) else math.sqrt(variance + base)
-
-
-@dataclass(frozen=True, eq=False)
-class StagewiseObjective:
-    """base + sum_s f_s(depth, configs): ``tables[s][depth]`` has shape (|C_1|, ..., |C_depth|)."""
-
-    kind: ClassVar[str] = "stagewise"
-    base: float
-    tables: tuple[Mapping[int, Array], ...]
-
-    @classmethod
-    def from_function(
-        cls, space: SearchSpace, function: Callable[[int, tuple[int, ...]], float], base: float = 0.0
-    ) -> StagewiseObjective:
-        """Tabulate ``function(stage, config indices of its active blocks)`` for every stage of the space."""
-        tables = []
-        for s, stage in enumerate(space.stages):
-            if stage.count > 5_000_000:
-                raise ProblemError(f"stage {stage.name!r} has {stage.count} variants; too many to tabulate.")
-            table = {}
-            for depth in stage.depths:
-                shape = tuple(len(configs) for configs in stage.blocks[:depth])
-                table[depth] = np.array([function(s, index) for index in np.ndindex(*shape)]).reshape(shape)
-            tables.append(table)
-        return cls(base, tuple(tables))
-
-    def value(self, space: SearchSpace, architecture: Architecture) -> float:
-        """Objective of one architecture."""
-        parts = []
-        for s, names in enumerate(architecture.stages):
-            index = tuple(space.config_index(s, b, name) for b, name in enumerate(names))
-            parts.append(float(self.tables[s][len(names)][index]))
-        return self.base + math.fsum(parts)
-
-    def standard_error(self, space: SearchSpace, architecture: Architecture) -> float | None:
-        """Not known for tabulated functions."""
-        return None
-
-
-@dataclass(frozen=True, eq=False)
-class QuadraticObjective:
-    """b + a'z + z'Qz with z = (alpha * active, beta): alpha is zero for blocks past the depth.
-
-    Covers full alpha-alpha, beta-beta and alpha-beta interactions (section 4.2, equation of the
-    quadratic predictor).
+    Vectorised where the objective allows it.
     """
-
-    kind: ClassVar[str] = "quadratic"
-    constant: float
-    linear: Array
-    quadratic: Array
-
-    def value(self, space: SearchSpace, architecture: Architecture) -> float:
-        """Objective of one architecture."""
-        z = np.concatenate(Encoding(space).encode(architecture, inactive="zero"))
-        return float(self.constant + self.linear @ z + z @ self.quadratic @ z)
-
-    def standard_error(self, space: SearchSpace, architecture: Architecture) -> float | None:
-        """Not known for learned predictors."""
-        return None
+    if isinstance(objective, BilinearObjective):
+        return objective.base + objective.values.total(space.layout.positions(depths, configs))
+    if isinstance(objective, QuadraticObjective):
+        return _quadratic_values(objective, space.layout.positions(depths, configs))
+    items = [space.from_indices(d, c) for d, c in zip(depths.tolist(), configs.tolist(), strict=True)]
+    return np.array([objective.value(space, item) for item in items])
 
 
-@dataclass(frozen=True, eq=False)
-class CallableObjective:
-    """Any function of an architecture; ``relaxed`` and ``gradient`` take (alpha, beta) for Frank-Wolfe."""
-
-    kind: ClassVar[str] = "callable"
-    function: Callable[[Architecture], float]
-    relaxed: Callable[[Array, Array], float] | None = None
-    gradient: Callable[[Array, Array], tuple[Array, Array]] | None = None
-
-    def value(self, space: SearchSpace, architecture: Architecture) -> float:
-        """Objective of one architecture."""
-        return float(self.function(architecture))
-
-    def standard_error(self, space: SearchSpace, architecture: Architecture) -> float | None:
-        """Not known."""
-        return None
-
-
-Objective = BilinearObjective | StagewiseObjective | QuadraticObjective | CallableObjective
-
-
-@dataclass(frozen=True)
-class BatchValues:
-    """Objective and costs of many architectures at once from index arrays (see ``SearchSpace.to_indices``)."""
-
-    space: SearchSpace
-
-    def positions(self, depths: Indices, configs: Indices) -> Indices:
-        """Where the ones of z = (alpha * active, beta) stand, (n, S + blocks); len(z) for blocks that are not active."""
-        encoding, columns = Encoding(self.space), []
-        nowhere = self.space.alpha_size + self.space.beta_size
-        for s, stage in enumerate(self.space.stages):
-            start = self.space.alpha_size + encoding.beta_stages[s].start
-            columns.append(start + np.searchsorted(stage.depths, depths[:, s]))
-            for b, where in enumerate(encoding.alpha_blocks[s]):
-                columns.append(np.where(b < depths[:, s], where.start + configs[:, s, b], nowhere))
-        return np.stack(columns, axis=1)
-
-    def column(self, column: Column, depths: Indices, configs: Indices) -> Array:
-        """Totals of a column for depths (n, S) and configs (n, S, D)."""
-        return self._gathered(column.flat(), self.positions(depths, configs))
-
-    def cost(self, cost: Cost, depths: Indices, configs: Indices) -> Array:
-        """One cost with its fixed part, added up or the largest part."""
-        if cost.combine == "sum":
-            return cost.fixed + self.column(cost.values, depths, configs)
-        parts = np.append(cost.values.flat(), -np.inf)[self.positions(depths, configs)]
-        return np.asarray(np.maximum(cost.fixed, parts.max(axis=1)))
-
-    def objective(self, objective: Objective, depths: Indices, configs: Indices) -> Array:
-        """Objective values; vectorised where the objective allows it."""
-        if isinstance(objective, BilinearObjective):
-            return objective.base + self.column(objective.values, depths, configs)
-        if isinstance(objective, QuadraticObjective):
-            return self._quadratic(objective, self.positions(depths, configs))
-        items = [
-            self.space.from_indices(d, c) for d, c in zip(depths.tolist(), configs.tolist(), strict=True)
-        ]
-        return np.array([objective.value(self.space, item) for item in items])
-
-    def one_hot(self, depths: Indices, configs: Indices) -> Array:
-        """Rows z = (alpha * active, beta)."""
-        z = np.zeros((len(depths), self.space.alpha_size + self.space.beta_size + 1))
-        np.put_along_axis(z, self.positions(depths, configs), 1.0, axis=1)
-        return z[:, :-1]
-
-    def _gathered(self, vector: Array, positions: Indices) -> Array:
-        return np.asarray(np.append(vector, 0.0)[positions].sum(axis=1))
-
-    def _quadratic(self, objective: QuadraticObjective, positions: Indices) -> Array:
-        """b + a'z + z'Qz by looking up the few entries that count: no matrix product, no threads."""
-        padded = np.pad(objective.quadratic, (0, 1))
-        total = objective.constant + self._gathered(objective.linear, positions)
-        for column in range(positions.shape[1]):
-            total = total + padded[positions[:, column, None], positions].sum(axis=1)
-        return np.asarray(total)
+def _quadratic_values(objective: QuadraticObjective, positions: Indices) -> Array:
+    """b + a'z + z'Qz by looking up the few entries that count: no matrix product, no threads."""
+    padded = np.pad(objective.quadratic, (0, 1))
+    total = objective.constant + np.append(objective.linear, 0.0)[positions].sum(axis=1)
+    for column in range(positions.shape[1]):
+        total = total + padded[positions[:, column, None], positions].sum(axis=1)
+    return np.asarray(total)
 
 
 def check_objective(objective: Objective, space: SearchSpace) -> None:
@@ -236,7 +68,7 @@ def check_objective(objective: Objective, space: SearchSpace) -> None:
         shapes = Column.full(space, 0.0)
         arrays = [(a, b.shape) for a, b in zip(objective.values.arrays(), shapes.arrays(), strict=True)]
     elif isinstance(objective, QuadraticObjective):
-        n = space.alpha_size + space.beta_size
+        n = space.layout.size
         arrays = [(objective.linear, (n,)), (objective.quadratic, (n, n))]
     elif isinstance(objective, StagewiseObjective):
         arrays = [

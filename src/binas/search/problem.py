@@ -3,48 +3,25 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from binas.base.errors import ProblemError, UnitError
-from binas.search.objective import (
-    LARGEST,
-    BilinearObjective,
-    Objective,
-    architecture_cost,
-    check_objective,
-)
+from binas.base.errors import ProblemError
+from binas.estimators._base import Estimator
+from binas.estimators.bilinear import BilinearEstimator
+from binas.estimators.objective import Linked, Objective
+from binas.search.limits import Limit, parse_limits
+from binas.search.objective import LARGEST, architecture_cost, check_objective
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
-from binas.tables.conditions import check_conditions, parse_conditions
 from binas.tables.contributions import Contributions
 from binas.tables.costs import Cost, CostTable
 from binas.tables.entries import Column
-from binas.tables.units import format_quantity, parse_quantity
+from binas.tables.units import format_quantity
 
 RELATIVE_TOLERANCE = 1e-9
 VERIFIED_TOLERANCE = 2.0  # times that: rounding in a solver must not make its answer look infeasible
-_LIMIT = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.-]*)\s*(<=|>=|=)\s*(.+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """An upper (or lower) limit on a cost, in the unit of that cost."""
-
-    cost: str
-    value: float
-    lower: bool = False
-
-    def holds(self, value: float, tolerance: float) -> bool:
-        """Whether a cost keeps the limit."""
-        return value >= self.value - tolerance if self.lower else value <= self.value + tolerance
-
-    @property
-    def sign(self) -> float:
-        """+1 for an upper limit, -1 for a lower one: sign * cost <= sign * value."""
-        return -1.0 if self.lower else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +70,31 @@ class SearchProblem:
     @classmethod
     def build(
         cls,
-        contributions: Contributions | Objective,
+        accuracy: Contributions | Estimator | Objective,
         costs: CostTable | Mapping[str, Cost],
-        limits: Iterable[str | Limit] = (),
+        limits: str | Limit | Iterable[str | Limit] = (),
         space: SearchSpace | None = None,
     ) -> SearchProblem:
-        """From tables and limits such as ``latency=45ms`` or ``params>=3M``."""
-        objective: Objective
-        if isinstance(contributions, Contributions):
-            space, objective = contributions.space, BilinearObjective.from_contributions(contributions)
-        else:
-            objective = contributions
+        """From what predicts accuracy, cost tables, and limits such as ``latency=45ms`` or ``latency=25% and params>=3M``.
+
+        Contributions add up on the scale that their provenance names as ``link``. Only a plain objective needs ``space``.
+        Limits are written as in :mod:`binas.search.limits`.
+        """
         named = costs.costs if isinstance(costs, CostTable) else costs
+        if isinstance(accuracy, Contributions):
+            accuracy = BilinearEstimator(accuracy)
+        if isinstance(accuracy, Linked):
+            objective = accuracy
+        else:
+            space, objective = accuracy.space, accuracy.objective()
         if space is None:
             raise ProblemError("an objective without contributions needs the space it belongs to.")
-        return cls(space, objective, named, tuple(parse_limit(item, named) for item in limits))
+        return cls(space, objective, named, parse_limits(limits, space, named))
+
+    def on_link_scale(self) -> SearchProblem:
+        """The same problem with its objective taken for the accuracy: what solvers and the verifier work on."""
+        objective = self.objective.on_link_scale()
+        return self if objective is self.objective else replace(self, objective=objective)
 
     def with_limits(self, limits: Iterable[Limit]) -> SearchProblem:
         """The same problem under other limits."""
@@ -132,8 +119,8 @@ class SearchProblem:
         return architecture_cost(self.space, self.costs[name], architecture)
 
     def describe_limits(self) -> str:
-        """The limits for people: ``latency <= 45 ms, params <= 5 M``."""
-        return ", ".join(self.describe_limit(limit) for limit in self.limits) or "no limit"
+        """The limits for people: ``latency <= 45 ms and params <= 5 M``."""
+        return " and ".join(self.describe_limit(limit) for limit in self.limits) or "no limit"
 
     def describe_limit(self, limit: Limit) -> str:
         """One limit for people."""
@@ -159,40 +146,16 @@ def _magnitude(cost: Cost) -> float:
     return total
 
 
-def parse_limit(text: str | Limit, costs: Mapping[str, Cost]) -> Limit:
-    """Read ``latency=45ms``, ``latency<=45ms`` or ``latency>=30ms``; the unit is required.
-
-    ``latency=45ms@batch=1,device=Pixel 9`` refuses a table that is not of these conditions
-    (:mod:`binas.tables.conditions`).
-    """
-    if isinstance(text, Limit):
-        return text
-    match = _LIMIT.fullmatch(text)
-    if match is None:
-        raise ProblemError(f"cannot read the limit {text[:60]!r}; write COST=QUANTITY, e.g. latency=45ms.")
-    name, sign, amount = match.groups()
-    quantity, at, meant_for = amount.partition("@")
-    if name not in costs:
-        raise ProblemError(
-            f"there is no cost {name!r} to limit; the tables have {', '.join(costs) or 'none'}."
-        )
-    if at:
-        check_conditions(name, costs[name].provenance, parse_conditions(meant_for))
-    try:
-        return Limit(name, parse_quantity(quantity, costs[name].unit), lower=sign == ">=")
-    except UnitError as error:
-        raise UnitError(f"limit {text[:60]!r}: {error}") from error
-
-
 def evaluate(problem: SearchProblem, architecture: Architecture) -> Evaluation:
-    """Accuracy, costs and broken limits of one architecture, computed straight from the tables."""
+    """Accuracy, costs and broken limits of one architecture, computed straight from the tables.
+
+    What :func:`binas.search.verify.verify` holds claims against, so it shares no code with the fast ways.
+    """
     problem.space.check(architecture)
     costs = {name: problem.cost(name, architecture) for name in problem.costs}
     broken = tuple(
         x for x in problem.limits if not x.holds(costs[x.cost], VERIFIED_TOLERANCE * problem.tolerance(x))
     )
-    objective = problem.objective
-    accuracy = objective.value(problem.space, architecture)
-    return Evaluation(
-        architecture, accuracy, objective.standard_error(problem.space, architecture), costs, broken
-    )
+    accuracy = problem.objective.accuracy(problem.space, architecture)
+    error = problem.objective.standard_error(problem.space, architecture)
+    return Evaluation(architecture, accuracy, error, costs, broken)

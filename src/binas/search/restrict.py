@@ -14,15 +14,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.search.objective import (
+from binas.estimators.objective import (
     BilinearObjective,
     CallableObjective,
     Objective,
     QuadraticObjective,
     StagewiseObjective,
 )
-from binas.search.problem import Limit, SearchProblem
-from binas.space.encoding import Encoding
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem
 from binas.space.space import SearchSpace, Stage
 from binas.tables.costs import Cost
 from binas.tables.entries import Column
@@ -89,27 +89,31 @@ class Kept:
     @cached_property
     def alpha(self) -> Indices:
         """Where the configs that stay stand in the alpha of the whole space."""
-        starts = [[where.start for where in row] for row in Encoding(self.space).alpha_blocks]
-        found = [
-            start + kept
-            for row, blocks in zip(starts, self.configs, strict=True)
-            for start, kept in zip(row, blocks, strict=False)
+        entries = [
+            where.start + kept
+            for row, blocks in zip(self.space.layout.config_slices, self.configs, strict=True)
+            for where, kept in zip(row, blocks, strict=False)
         ]
-        return np.concatenate([np.zeros(0, dtype=np.int64), *found])
+        return np.concatenate([np.zeros(0, dtype=np.int64), *entries])
 
     @cached_property
     def beta(self) -> Indices:
         """Where the depths that stay stand in the beta of the whole space."""
-        places = Encoding(self.space).beta_stages
+        places = self.space.layout.beta_slices
         return np.concatenate([where.start + kept for where, kept in zip(places, self.depths, strict=True)])
+
+    @cached_property
+    def entries(self) -> Indices:
+        """Where what stays stands in z of the whole space."""
+        return np.concatenate([self.alpha, self.space.alpha_size + self.beta])
 
     def spread(self, alpha: Array, beta: Array) -> tuple[Array, Array]:
         """Vectors of the smaller space as vectors of the whole: zero for what is out.
 
-        A block that no depth reaches has its first config, as in :meth:`Encoding.encode`.
+        A block that no depth reaches has its first config, as in :meth:`Layout.encode`.
         """
         whole, depths = np.zeros(self.space.alpha_size), np.zeros(self.space.beta_size)
-        for row, kept in zip(Encoding(self.space).alpha_blocks, self.configs, strict=True):
+        for row, kept in zip(self.space.layout.config_slices, self.configs, strict=True):
             whole[[where.start for where in row[len(kept) :]]] = 1.0
         whole[self.alpha], depths[self.beta] = alpha, beta
         return whole, depths
@@ -157,16 +161,16 @@ def _restricted_objective(objective: Objective, kept: Kept) -> Objective:
         return _restricted_bilinear(objective, kept)
     if isinstance(objective, StagewiseObjective):
         tables = (_restricted_table(table, kept, s) for s, table in enumerate(objective.tables))
-        return StagewiseObjective(objective.base, tuple(tables))
+        return replace(objective, tables=tuple(tables))
     if isinstance(objective, QuadraticObjective):
-        z = np.concatenate([kept.alpha, kept.space.alpha_size + kept.beta])
-        return QuadraticObjective(objective.constant, objective.linear[z], objective.quadratic[np.ix_(z, z)])
+        z = kept.entries
+        return replace(objective, linear=objective.linear[z], quadratic=objective.quadratic[np.ix_(z, z)])
     return _restricted_callable(objective, kept)
 
 
 def _restricted_bilinear(objective: BilinearObjective, kept: Kept) -> BilinearObjective:
     stderr, covariance = objective.stderr, objective.covariance
-    rows = np.concatenate([[0], 1 + kept.alpha, 1 + kept.space.alpha_size + kept.beta])
+    rows = np.append(0, 1 + kept.entries)
     return replace(
         objective,
         values=kept.column(objective.values),
@@ -194,4 +198,4 @@ def _restricted_callable(objective: CallableObjective, kept: Kept) -> CallableOb
         by_alpha, by_beta = gradient(*kept.spread(alpha, beta))
         return by_alpha[kept.alpha], by_beta[kept.beta]
 
-    return CallableObjective(objective.function, relaxed and smaller_relaxed, gradient and smaller_gradient)
+    return replace(objective, relaxed=relaxed and smaller_relaxed, gradient=gradient and smaller_gradient)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from binas.search.problem import Evaluation, Limit, SearchProblem
+from binas.search.limits import Limit
+from binas.search.problem import Evaluation, SearchProblem
 from binas.space.architecture import Architecture
 from binas.tables.conditions import conditions
 
@@ -43,8 +44,8 @@ class Answer:
 class SearchResult:
     """A verified result.
 
-    ``accuracy`` and ``bound`` are in the objective's unit (percent); ``gap`` = bound - accuracy, zero
-    when proven optimal, None when nothing is proven.
+    ``accuracy`` and ``bound`` are in percent; ``gap`` = bound - accuracy, zero when proven optimal, None when nothing is
+    proven. (What the verifier returns is on the scale of the objective's link; ``solve`` brings it to percent.)
     """
 
     problem: SearchProblem
@@ -55,6 +56,7 @@ class SearchResult:
     bound: float | None = None
     alternatives: tuple[Evaluation, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    variant: str | None = None
 
     @property
     def architecture(self) -> Architecture | None:

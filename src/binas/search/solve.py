@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 from binas.base.errors import ProblemError
-from binas.search.problem import SearchProblem
+from binas.search.problem import SearchProblem, evaluate
 from binas.search.restrict import restricted
 from binas.search.result import Answer, SearchResult, Status
 from binas.search.solvers import Options, Solver, make_solver
@@ -26,11 +27,13 @@ def solve(
     """Find the best architecture within the limits.
 
     ``solver`` is a name (``binas solvers`` lists them, ``settings`` are its constructor arguments) or a
-    :class:`Solver`. ``time_limit`` is in seconds. The result is verified independently of the solver.
+    :class:`Solver`. ``time_limit`` is in seconds. The result is verified independently of the solver, on the scale on
+    which it searched, and told in percent.
     """
     chosen = make_solver(solver, **settings) if isinstance(solver, str) else solver
-    smaller = restricted(problem)
-    chosen.check(problem.with_limits(()) if smaller is None else smaller)
+    scaled = problem.on_link_scale()
+    smaller = restricted(scaled)
+    chosen.check(scaled.with_limits(()) if smaller is None else smaller)
     if time_limit is not None and not time_limit >= 0:
         raise ProblemError(f"the time limit is {time_limit} s; it must be zero or more.")
     if warm_start is not None:
@@ -41,4 +44,17 @@ def solve(
     else:
         known = warm_start if warm_start in smaller.space else None
         answer = chosen.solve(smaller, Options(time_limit, seed, known))
-    return verify(problem, answer, chosen.name, time.perf_counter() - start)
+    return in_percent(verify(scaled, answer, chosen.name, time.perf_counter() - start), problem)
+
+
+def in_percent(result: SearchResult, problem: SearchProblem) -> SearchResult:
+    """The verified result of ``problem.on_link_scale()`` as one of ``problem``: accuracy, bound and gap in percent."""
+    if result.problem is problem:
+        return result
+    architecture, bound = result.architecture, result.bound
+    return replace(
+        result,
+        problem=problem,
+        evaluation=None if architecture is None else evaluate(problem, architecture),
+        bound=None if bound is None else problem.objective.percent(bound),
+    )

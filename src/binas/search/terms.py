@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
-from binas.search.objective import BilinearObjective, StagewiseObjective
-from binas.search.problem import Limit, SearchProblem
+from binas.estimators.objective import BilinearObjective, StagewiseObjective
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem
 from binas.space.space import SearchSpace
 from binas.tables.costs import Cost
 

@@ -1,4 +1,9 @@
-"""An independent check of whatever a solver claims, straight from the tables."""
+"""An independent check of whatever a solver claims, straight from the tables.
+
+An independent proof on purpose: value and costs of an answer are recomputed name by name and summed exactly rounded
+(:func:`binas.search.problem.evaluate`, :mod:`binas.search.objective`), not by the fast vectors of ``space.layout``,
+``Cost.total`` and ``Contributions.predict`` that solvers, estimators and reports share. Keep it so.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from binas.space.architecture import Architecture
 from binas.space.blockstrings import from_block_string, parse_block, parse_network, to_block_string
 from binas.space.codes import BlockCode
-from binas.space.encoding import Encoding
 from binas.space.files import (
     builtin_names,
     load_space,
@@ -14,14 +13,16 @@ from binas.space.files import (
     space_to_data,
     space_to_yaml,
 )
+from binas.space.layout import Choice, Layout
 from binas.space.sampling import crossover, enumerate_all, mutate, sample, sample_many
 from binas.space.space import Config, SearchSpace, Stage
 
 __all__ = [
     "Architecture",
     "BlockCode",
+    "Choice",
     "Config",
-    "Encoding",
+    "Layout",
     "SearchSpace",
     "Stage",
     "builtin_names",

@@ -34,11 +34,14 @@ def parse_block(text: str) -> BlockCode:
     """Read one block string; unknown codes are errors, never ignored."""
     kind, *fields = text.split("_")
     shown = repr(text[:80])
-    if kind not in known_kinds():
+    try:
+        family = family_of_kind(kind)
+    except SpaceError as error:
+        known = ", ".join(known_kinds())
         raise ArchitectureError(
-            f"block string {shown} starts with {kind[:40]!r}; known are {', '.join(known_kinds())}."
-        )
-    names = {**FIELDS, **{field: field for field in family_of_kind(kind).fields}}
+            f"block string {shown} starts with {kind[:40]!r}; known are {known}."
+        ) from error
+    names = {**FIELDS, **{field: field for field in family.fields}}
     values: dict[str, Any] = {"kind": kind}
     for item in fields:
         key, value = _parse_field(item, names, shown)
@@ -49,7 +52,7 @@ def parse_block(text: str) -> BlockCode:
     missing = [key for key in ("kernel", "channels") if key not in values]
     if missing:
         raise ArchitectureError(f"block string {shown} does not say {' and '.join(missing)} (k3, c24).")
-    extra = tuple((key, values.pop(key)) for key in family_of_kind(kind).fields if key in values)
+    extra = tuple((key, values.pop(key)) for key in family.fields if key in values)
     return BlockCode(**values, extra=extra)
 
 
@@ -227,3 +230,15 @@ def _match_block(stage: Stage, block: int, code: BlockCode) -> str:
     raise ArchitectureError(
         f"block {block + 1} of stage {stage.name!r} cannot be '{code}' in this space; allowed are {allowed}."
     )
+
+
+def read_architecture(space: SearchSpace, text: str) -> Architecture:
+    """An architecture of ``space`` in whichever form a user has it: compact string, timm-style block string or JSON."""
+    text = text.strip()
+    if text.startswith("["):
+        return from_block_string(space, text)
+    if text.startswith("{"):
+        architecture = Architecture.from_json(text)
+        space.check(architecture)
+        return architecture
+    return space.parse(text)

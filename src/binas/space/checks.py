@@ -37,7 +37,7 @@ def _space_problems(space: SearchSpace) -> Iterator[str]:
             yield f"{key} must be a whole number from 1, got {value!r}"
     if not space.stages:
         yield "it has no stages"
-    for name in _repeated(stage.name for stage in space.stages):
+    for name in _repeats(stage.name for stage in space.stages):
         yield f"two stages are called {name!r}"
     for stage in space.stages:
         yield from (f"stage {str(stage.name)[:60]!r}: {problem}" for problem in _stage_problems(stage))
@@ -65,7 +65,7 @@ def _stage_problems(stage: Stage) -> Iterator[str]:
 def _block_problems(configs: tuple[Config, ...]) -> Iterator[str]:
     if not 1 <= len(configs) <= MAX_CONFIGS:
         yield f"a block has 1 to {MAX_CONFIGS} configs, got {len(configs)}"
-    for name in _repeated(config.name for config in configs):
+    for name in _repeats(config.name for config in configs):
         yield f"two configs are called {name!r}; give each its own 'name:'"
     for config in configs:
         if not CONFIG_NAME.fullmatch(str(config.name)):
@@ -78,7 +78,7 @@ def _block_problems(configs: tuple[Config, ...]) -> Iterator[str]:
 
 def _option_problems(options: Iterable[tuple[Any, Any]], reserved: tuple[str, ...]) -> Iterator[str]:
     options = list(options)
-    for key in _repeated(key for key, _ in options):
+    for key in _repeats(key for key, _ in options):
         yield f"the key {key!r} is given twice"
     for key, value in options:
         if not isinstance(key, str) or key in reserved:
@@ -87,7 +87,7 @@ def _option_problems(options: Iterable[tuple[Any, Any]], reserved: tuple[str, ..
             yield f"{key} must be a finite number, text, or on or off, got {value!r}"
 
 
-def _repeated(names: Iterable[Any]) -> list[Any]:
+def _repeats(names: Iterable[Any]) -> list[Any]:
     return [name for name, times in Counter(names).items() if times > 1]
 
 

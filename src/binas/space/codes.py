@@ -83,3 +83,12 @@ def activation(value: OptionValue | None, where: str) -> str:
         known = ", ".join(ACTIVATIONS)
         raise SpaceError(f"{where} has the activation {value!r}; block strings know {known}.")
     return str(value)
+
+
+def round_channels(channels: float, divisor: int = 8) -> int:
+    """Nearest multiple of ``divisor`` that is not below 90 % of ``channels`` (the MobileNet rule).
+
+    What is built and what is counted both round widths so.
+    """
+    rounded = max(divisor, int(channels + divisor / 2) // divisor * divisor)
+    return rounded + divisor if rounded < 0.9 * channels else rounded

@@ -55,17 +55,17 @@ def stage_codes(stage: Stage) -> list[list[BlockCode]]:
     return result
 
 
-def leaving(codes: Iterable[BlockCode], shape: Shape) -> Shape:
+def output_shape(codes: Iterable[BlockCode], shape: Shape) -> Shape:
     """What leaves a row of blocks that ``shape`` enters."""
     for code in codes:
         shape = Shape(code.channels, -(-shape.size // code.stride))
     return shape
 
 
-def arriving(space: SearchSpace) -> list[Shape]:
+def input_shapes(space: SearchSpace) -> list[Shape]:
     """The shape that arrives at each stage, and last the one that leaves the last stage."""
     channels, resolution, _ = network_sizes(space)
-    shapes = [leaving(codes_of(space.stem), Shape(channels, resolution))]
+    shapes = [output_shape(codes_of(space.stem), Shape(channels, resolution))]
     for stage in space.stages:
         before, (width, stride) = shapes[-1], stage_shape(stage)
         if 0 in stage.depths and (width != before.channels or stride != 1):
@@ -74,7 +74,7 @@ def arriving(space: SearchSpace) -> list[Shape]:
     return shapes
 
 
-def blocks_arriving(stage: Stage, entering: Shape) -> list[Shape]:
+def block_input_shapes(stage: Stage, entering: Shape) -> list[Shape]:
     """The shape that arrives at each block of a stage."""
     width, stride = stage_shape(stage)
     inside = Shape(width, -(-entering.size // stride))

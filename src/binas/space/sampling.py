@@ -78,13 +78,13 @@ def mutate(
         depth = len(names)
         if rng.random() < probability:
             depth = stage.depths[int(rng.integers(len(stage.depths)))]
-        kept = [
-            configs[int(rng.integers(len(configs)))].name
+        configs = [
+            block[int(rng.integers(len(block)))].name
             if b >= len(names) or rng.random() < probability
             else names[b]
-            for b, configs in enumerate(stage.blocks[:depth])
+            for b, block in enumerate(stage.blocks[:depth])
         ]
-        stages.append(tuple(kept))
+        stages.append(tuple(configs))
     return Architecture(tuple(stages))
 
 
@@ -102,8 +102,8 @@ def crossover(
 
 
 def _inherit(one: Sequence[str], two: Sequence[str], block: int, rng: np.random.Generator) -> str:
-    having = [names[block] for names in (one, two) if block < len(names)]
-    return having[int(rng.integers(len(having)))]
+    choices = [names[block] for names in (one, two) if block < len(names)]
+    return choices[int(rng.integers(len(choices)))]
 
 
 def enumerate_all(space: SearchSpace, limit: int = 2_000_000) -> list[Architecture]:

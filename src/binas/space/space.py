@@ -1,7 +1,7 @@
 """The search space: stages with allowed depths, blocks with lists of configs (paper sections 3.1, 4.1.1).
 
-Everything else derives from this value: the supernet, the keys of the tables, the (alpha, beta)
-encoding and the search problem. It is immutable and hashable; :mod:`binas.space.files` reads and
+Everything else derives from this value: the supernet, the keys of the tables, the layout of all vectors
+(``space.layout``) and the search problem. It is immutable and hashable; :mod:`binas.space.files` reads and
 writes it as YAML.
 """
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from binas.base.errors import ArchitectureError
 from binas.space.architecture import Architecture
 from binas.space.checks import check_space
+from binas.space.layout import Layout
 
 OptionValue = bool | int | float | str
 Options = tuple[tuple[str, OptionValue], ...]
@@ -116,6 +117,11 @@ class SearchSpace:
     def beta_size(self) -> int:
         """Number of beta variables: every allowed depth of every stage."""
         return sum(len(stage.depths) for stage in self.stages)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where each choice stands in vectors, and architectures as such vectors."""
+        return Layout(self)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -18,9 +18,8 @@ from torch import Tensor, nn
 
 from binas.base.errors import ArchitectureError
 from binas.space.architecture import Architecture
-from binas.space.encoding import Encoding
 from binas.space.families import Shape, family_of
-from binas.space.networks import arriving, blocks_arriving, codes_of, network_sizes, stage_codes
+from binas.space.networks import block_input_shapes, codes_of, input_shapes, network_sizes, stage_codes
 from binas.space.space import SearchSpace, Stage
 from binas.supernet.families import ElasticBlock
 from binas.supernet.paths import Paths, PathTables, check_relaxed, paths_of
@@ -39,7 +38,7 @@ class Supernet(nn.Module):
         super().__init__()
         self.space = space
         channels, _, classes = network_sizes(space)
-        shapes = arriving(space)
+        shapes = input_shapes(space)
         self.stem, _ = blocks_in_a_row(codes_of(space.stem), channels)
         stages = [
             nn.ModuleList(_elastic_blocks(stage, shape))
@@ -70,18 +69,18 @@ class Supernet(nn.Module):
         """Logits for relaxed decisions: sum over configs weighted by alpha, over depths by beta.
 
         Block: x_b = sum_c alpha[s,b,c] * block(x_{b-1}, c); stage: sum_d beta[s,d] * x_d. Differentiable in
-        images, weights, alpha and beta. Vectors are ordered as in :class:`Encoding`, of shape (size,) or one
+        images, weights, alpha and beta. Vectors are ordered as in ``space.layout``, of shape (size,) or one
         row per image. Every config runs, so this costs the sum over configs.
         """
         self._check_images(images)
         check_relaxed(self.space, alpha, beta)
-        encoding, x = Encoding(self.space), self._enter(images)
+        layout, x = self.space.layout, self._enter(images)
         for s, stage in enumerate(self.space.stages):
             states = [x]
-            for b, where in enumerate(encoding.alpha_blocks[s]):
+            for b, where in enumerate(layout.config_slices[s]):
                 outputs = [self.block(s, b)(states[-1], c) for c in range(len(stage.blocks[b]))]
                 states.append(_mix(outputs, alpha[..., where]))
-            x = _mix([states[depth] for depth in stage.depths], beta[..., encoding.beta_stages[s]])
+            x = _mix([states[depth] for depth in stage.depths], beta[..., layout.beta_slices[s]])
         logits: Tensor = self.head(x)
         return logits
 
@@ -162,7 +161,7 @@ def _run_stage(blocks: Sequence[ElasticBlock], x: Tensor, plans: Sequence[BlockP
 
 
 def _elastic_blocks(stage: Stage, entering: Shape) -> Iterator[ElasticBlock]:
-    for codes, shape in zip(stage_codes(stage), blocks_arriving(stage, entering), strict=True):
+    for codes, shape in zip(stage_codes(stage), block_input_shapes(stage, entering), strict=True):
         yield family_of(stage).build_elastic(codes, shape.channels)
 
 

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from binas.base.errors import ArchitectureError
 from binas.space.architecture import Architecture
-from binas.space.encoding import Encoding
 from binas.space.space import SearchSpace
 
 Paths = tuple[Tensor, Tensor]
@@ -72,15 +71,15 @@ def sample_relaxed(
     """Gumbel-softmax sample of every decision: softmax((logits + Gumbel noise) / temperature).
 
     With ``hard`` the values are one-hot and gradients are those of the softmax (straight-through). Vectors are
-    ordered as in :class:`Encoding`; leading dimensions give one sample per row.
+    ordered as in ``space.layout``; leading dimensions give one sample per row.
     """
     if not temperature > 0:
         raise ArchitectureError(f"the temperature must be above 0, got {temperature}.")
-    encoding = Encoding(space)
+    layout = space.layout
     check_relaxed(space, alpha_logits, beta_logits)
-    decisions = [where for blocks in encoding.alpha_blocks for where in blocks]
+    decisions = [where for blocks in layout.config_slices for where in blocks]
     alpha = _gumbel(alpha_logits, decisions, generator, temperature, hard)
-    return alpha, _gumbel(beta_logits, encoding.beta_stages, generator, temperature, hard)
+    return alpha, _gumbel(beta_logits, layout.beta_slices, generator, temperature, hard)
 
 
 def _gumbel(

@@ -17,8 +17,8 @@ Condition = str | int
 
 def conditions(provenance: Provenance) -> dict[str, Condition]:
     """The conditions a table states."""
-    found = {key: getattr(provenance, key) for key in KEYS}
-    return {key: value for key, value in found.items() if value is not None}
+    stated = {key: getattr(provenance, key) for key in KEYS}
+    return {key: value for key, value in stated.items() if value is not None}
 
 
 def describe(provenance: Provenance) -> str:
@@ -34,7 +34,7 @@ def _word(key: str, value: Condition) -> str:
     return f"batch {value}" if key == "batch" else str(value)
 
 
-def differing(one: Provenance, two: Provenance, ignore: Iterable[str] = ()) -> list[str]:
+def differences(one: Provenance, two: Provenance, ignore: Iterable[str] = ()) -> list[str]:
     """The conditions in which two costs differ; one that only one of them states counts as different."""
     skipped = set(ignore)
     return [key for key in KEYS if key not in skipped and getattr(one, key) != getattr(two, key)]
@@ -42,7 +42,7 @@ def differing(one: Provenance, two: Provenance, ignore: Iterable[str] = ()) -> l
 
 def parse_conditions(text: str) -> dict[str, str]:
     """Read ``batch=1,device=Pixel 9``."""
-    wanted = {}
+    required = {}
     for part in text.split(","):
         key, sign, value = (piece.strip() for piece in part.partition("="))
         if key not in KEYS or not sign or not value:
@@ -50,17 +50,17 @@ def parse_conditions(text: str) -> dict[str, str]:
             raise TableError(
                 f"cannot read the condition {part.strip()[:40]!r}; write KEY=VALUE with a KEY of {known}, e.g. batch=1."
             )
-        wanted[key] = value
-    return wanted
+        required[key] = value
+    return required
 
 
-def check_conditions(name: str, provenance: Provenance, wanted: Mapping[str, str]) -> None:
-    """Refuse a cost that is not of the wanted conditions, or does not say.
+def check_conditions(name: str, provenance: Provenance, required: Mapping[str, str]) -> None:
+    """Refuse a cost that is not of the required conditions, or does not say.
 
-    Numbers must be equal. Text must contain what is wanted, in any case: ``xeon`` is met by ``Intel Xeon 6130``.
+    Numbers must be equal. Text must contain what is required, in any case: ``xeon`` is met by ``Intel Xeon 6130``.
     """
     stated = conditions(provenance)
-    for key, value in wanted.items():
+    for key, value in required.items():
         if key not in stated:
             raise TableError(
                 f"{name} is wanted for {key} {value}, but the table does not say its {key}. Find out, and write it "
@@ -73,7 +73,7 @@ def check_conditions(name: str, provenance: Provenance, wanted: Mapping[str, str
             )
 
 
-def _meets(stated: Condition, wanted: str) -> bool:
+def _meets(stated: Condition, required: str) -> bool:
     if isinstance(stated, int):
-        return wanted == str(stated)
-    return wanted.casefold() in stated.casefold()
+        return required == str(stated)
+    return required.casefold() in stated.casefold()

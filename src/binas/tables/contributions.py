@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from binas.base.errors import TableError, several
 from binas.base.files import dump_json, write_text
+from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.entries import (
     Array,
@@ -40,6 +42,7 @@ from binas.tables.entries import (
 from binas.tables.reading import is_csv, other_space, read_table, validate
 
 FORMAT = "binas/contributions"
+AT_ONCE = 512  # architectures whose rows are in memory
 
 
 class ContributionsFile(BaseModel):
@@ -65,7 +68,7 @@ class ContributionsFile(BaseModel):
 class Contributions:
     """Contributions of a space: base accuracy, per depth, per config; NaN standard errors are unknown.
 
-    ``covariance`` is that of (base, configs, depths), in the order of ``Column.flat``, in percent^2.
+    ``covariance`` is that of (base, configs, depths), in the order of ``space.layout``, in percent^2.
     """
 
     space: SearchSpace
@@ -79,12 +82,28 @@ class Contributions:
     covariance: Array | None = None
 
     def __post_init__(self) -> None:
-        size = 1 + self.space.alpha_size + self.space.beta_size
+        size = 1 + self.space.layout.size
         if self.covariance is not None and self.covariance.shape != (size, size):
             raise TableError(
                 f"the covariance has shape {self.covariance.shape}; base and contributions of the space "
                 f"{self.space.name!r} need {(size, size)}."
             )
+
+    def predict(self, architectures: Iterable[Architecture]) -> tuple[Array, Array]:
+        """Predicted accuracies in percent, (n,), and their standard errors in points, (n,), NaN where not known.
+
+        base + z'theta and sqrt((1, z)' Cov (1, z)) with the rows z of ``space.layout``.
+        """
+        items, errors = list(architectures), [np.zeros(0)]
+        values = self.base + self.values.total(self.space.layout.positions_of(items))
+        for start in range(0, len(items), AT_ONCE):
+            rows = self.space.layout.rows(items[start : start + AT_ONCE])
+            errors.append(self.errors(np.column_stack([np.ones(len(rows)), rows])))
+        return values, np.concatenate(errors)
+
+    def errors(self, weights: Array) -> Array:
+        """Standard errors of the sums w'(base, configs, depths), one per row w of ``weights``, (n,)."""
+        return errors_of_sums(weights, self.base_stderr, self.stderr, self.covariance)
 
     def to_data(self) -> dict[str, Any]:
         """The JSON object of the file."""
@@ -109,13 +128,30 @@ class Contributions:
         write_text(path, contributions_to_csv(self) if is_csv(path) else dump_json(self.to_data()))
 
 
+def errors_of_sums(
+    weights: Array, base_stderr: float, stderr: Column | None, covariance: Array | None
+) -> Array:
+    """sqrt(w' Cov w) for every row w of ``weights`` over (base, configs, depths), (n,); NaN where not known.
+
+    Without a covariance the errors are taken as independent, sqrt(sum w^2 stderr^2): a base of unknown error then
+    counts as exact, and a contribution of unknown error matters only where its weight is not zero.
+    """
+    if covariance is not None:
+        squares = ((weights @ covariance) * weights).sum(axis=1)
+        return np.asarray(np.sqrt(np.maximum(0.0, squares)))  # weights that cancel may give -0 after rounding
+    if stderr is None:
+        return np.full(len(weights), math.nan)
+    single = np.append(0.0 if math.isnan(base_stderr) else base_stderr, stderr.flat())
+    return np.asarray(np.sqrt(np.where(weights == 0.0, 0.0, (weights * single) ** 2).sum(axis=1)))
+
+
 def contributions_from_data(data: Any, space: SearchSpace, where: str) -> Contributions:
     """Build from the JSON object, checking everything and reporting all problems at once."""
     parsed = validate(ContributionsFile, data, where)
     reader = EntryReader(space, "contributions", other_space(parsed.space, space))
     base = reader.single(parsed.base, "base")
     depths, configs = reader.depths(parsed.depths, required=True), reader.configs(parsed.configs)
-    covariance = _covariance(parsed.covariance, 1 + space.alpha_size + space.beta_size, reader.problems)
+    covariance = _covariance(parsed.covariance, 1 + space.layout.size, reader.problems)
     if reader.problems:
         advice = f"The table must cover the space {space.name!r} completely with finite numbers"
         raise TableError(several(where, reader.problems, advice + "."))

@@ -10,7 +10,7 @@ peak activation memory, is the largest of the same parts instead of their sum.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,8 +20,11 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from binas.base.errors import TableError, UnitError, several
 from binas.base.files import dump_json, write_text
+from binas.space.architecture import Architecture
+from binas.space.layout import Indices
 from binas.space.space import SearchSpace
 from binas.tables.entries import (
+    Array,
     Column,
     ConfigEntries,
     DepthEntries,
@@ -86,6 +89,46 @@ class Cost:
     provenance: Provenance = field(default_factory=Provenance)
     combine: Combine = "sum"
 
+    def total(self, positions: Indices) -> Array:
+        """The cost of each row of ``Layout.positions``, (n,)."""
+        if self.combine == "max":
+            return np.maximum(self.fixed, self.values.largest(positions))
+        return self.fixed + self.values.total(positions)
+
+    def of(self, space: SearchSpace, architectures: Iterable[Architecture]) -> Array:
+        """The cost of each architecture, (n,)."""
+        return self.total(space.layout.positions_of(architectures))
+
+    def range(self, space: SearchSpace) -> tuple[float, float]:
+        """Least and greatest cost of any architecture, exactly."""
+        least, greatest = self.of(space, [self.cheapest(space), self.dearest(space)]).tolist()
+        return least, greatest
+
+    def cheapest(self, space: SearchSpace) -> Architecture:
+        """The architecture of least cost: stages are independent, so each takes its best depth and best configs."""
+        return self._best(space, 1.0)
+
+    def dearest(self, space: SearchSpace) -> Architecture:
+        """The architecture of greatest cost."""
+        return self._best(space, -1.0)
+
+    def _best(self, space: SearchSpace, sign: float) -> Architecture:
+        """The architecture of least sign * cost; the first one on ties."""
+        depths, configs = [], []
+        for stage, extra, blocks in zip(space.stages, self.values.depths, self.values.configs, strict=True):
+            picks = [int(np.argmin(sign * block)) for block in blocks]
+            parts = [float(block[pick]) for block, pick in zip(blocks, picks, strict=True)]
+            totals = [
+                self._combine([float(part), *parts[:depth]])
+                for part, depth in zip(extra, stage.depths, strict=True)
+            ]
+            depths.append(stage.depths[int(np.argmin(sign * np.array(totals)))])
+            configs.append(picks)
+        return space.from_indices(depths, configs)
+
+    def _combine(self, parts: list[float]) -> float:
+        return max(parts) if self.combine == "max" else sum(parts)
+
 
 @dataclass(frozen=True, eq=False)
 class CostTable:
@@ -93,11 +136,24 @@ class CostTable:
 
     space: SearchSpace
     costs: Mapping[str, Cost]
+    variants: Mapping[str, Mapping[str, Cost]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Cost:
         if name not in self.costs:
             raise TableError(f"there is no cost {name!r}; the table has {', '.join(self.costs)}.")
         return self.costs[name]
+
+    def of(self, architectures: Iterable[Architecture], cost: str) -> Array:
+        """One cost of each architecture in its unit, (n,)."""
+        return self[cost].of(self.space, architectures)
+
+    def range(self, cost: str) -> tuple[float, float]:
+        """Least and greatest of one cost over all architectures of the space, exactly."""
+        return self[cost].range(self.space)
+
+    def cheapest(self, cost: str) -> Architecture:
+        """The architecture of the space that has the least of one cost."""
+        return self[cost].cheapest(self.space)
 
     def to_data(self) -> dict[str, Any]:
         """The JSON object of the file."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from binas.base.errors import TableError, UnitError
 from binas.space.space import SearchSpace
-from binas.tables.conditions import differing
+from binas.tables.conditions import differences
 from binas.tables.costs import Cost, CostTable
 from binas.tables.entries import Column
 from binas.tables.units import convert
@@ -111,7 +111,7 @@ def _cost_diff(space: SearchSpace, one: Cost, two: Cost) -> CostDiff:
     )
     stated = {
         key: (getattr(one.provenance, key), getattr(two.provenance, key))
-        for key in differing(one.provenance, two.provenance)
+        for key in differences(one.provenance, two.provenance)
     }
     return CostDiff(one.name, one.unit.name, stated, len(pairs), tuple(changes))
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from binas.space.layout import Indices
 from binas.space.space import Config, SearchSpace
 from binas.tables.verification import Calibration, Verification
 
@@ -123,6 +124,15 @@ class Column:
         )
         return cls(depths, configs)
 
+    @classmethod
+    def from_flat(cls, space: SearchSpace, vector: Array) -> Column:
+        """A vector in the order of ``space.layout`` as a column: the reverse of :meth:`flat`."""
+        layout = space.layout
+        return cls(
+            tuple(vector[where] for where in layout.depth_slices),
+            tuple(tuple(vector[where] for where in blocks) for blocks in layout.config_slices),
+        )
+
     def map(self, function: Callable[[Array], Array]) -> Column:
         """Apply an element-wise function."""
         return Column(
@@ -137,8 +147,16 @@ class Column:
             yield from row
 
     def flat(self) -> Array:
-        """All numbers as one vector in the paper's order (alpha, beta): configs, then depths."""
+        """All numbers as one vector in the order of ``space.layout``: configs (alpha), then depths (beta)."""
         return np.concatenate([np.zeros(0), *(c for row in self.configs for c in row), *self.depths])
+
+    def total(self, positions: Indices) -> Array:
+        """Sum of the numbers of the active choices of each row of ``Layout.positions``, (n,)."""
+        return np.asarray(np.append(self.flat(), 0.0)[positions].sum(axis=1))
+
+    def largest(self, positions: Indices) -> Array:
+        """Largest of the numbers of the active choices of each row of ``Layout.positions``, (n,)."""
+        return np.asarray(np.append(self.flat(), -np.inf)[positions].max(axis=1))
 
     def equals(self, other: Column) -> bool:
         """Same shape and same numbers (NaN equals NaN)."""

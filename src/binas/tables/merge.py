@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from binas.base.errors import TableError, UnitError
-from binas.tables.conditions import KEYS, describe, differing
+from binas.tables.conditions import KEYS, describe, differences
 from binas.tables.costs import Cost, CostTable
 from binas.tables.entries import Array, Column, Provenance
 from binas.tables.units import convert
@@ -20,20 +20,20 @@ def merge(tables: Sequence[CostTable], average: bool = False, ignore: Iterable[s
 
     A cost that several tables have must be the same quantity measured under the same conditions. Equal numbers
     are kept once; different ones need ``average``, which takes their mean. Conditions named in ``ignore`` may
-    differ; the result then says which values were mixed. To keep both, rename one (:func:`renamed`).
+    differ; the result then says which values were mixed. To keep both, rename one (:func:`rename_cost`).
     """
     if not tables:
         raise TableError("there are no tables to merge.")
-    skipped = _checked(ignore)
+    skipped = _check_ignored(ignore)
     space = tables[0].space
     if any(table.space.fingerprint != space.fingerprint for table in tables):
         raise TableError("the tables are of different spaces, so they cannot be merged.")
     names = dict.fromkeys(name for table in tables for name in table.costs)
-    found = {name: [table.costs[name] for table in tables if name in table.costs] for name in names}
-    return CostTable(space, {name: _merged(costs, average, skipped) for name, costs in found.items()})
+    shared = {name: [table.costs[name] for table in tables if name in table.costs] for name in names}
+    return CostTable(space, {name: _merge_cost(costs, average, skipped) for name, costs in shared.items()})
 
 
-def renamed(table: CostTable, old: str, new: str) -> CostTable:
+def rename_cost(table: CostTable, old: str, new: str) -> CostTable:
     """The table with one cost under another name."""
     if new in table.costs:
         raise TableError(f"the table has a cost {new!r} already.")
@@ -41,7 +41,7 @@ def renamed(table: CostTable, old: str, new: str) -> CostTable:
     return CostTable(table.space, {n: c for n, c in table.costs.items() if n != old} | {new: moved})
 
 
-def _checked(ignore: Iterable[str]) -> tuple[str, ...]:
+def _check_ignored(ignore: Iterable[str]) -> tuple[str, ...]:
     keys = tuple(ignore)
     unknown = [key for key in keys if key not in KEYS]
     if unknown:
@@ -49,13 +49,13 @@ def _checked(ignore: Iterable[str]) -> tuple[str, ...]:
     return keys
 
 
-def _merged(costs: list[Cost], average: bool, ignore: tuple[str, ...]) -> Cost:
+def _merge_cost(costs: list[Cost], average: bool, ignore: tuple[str, ...]) -> Cost:
     first = costs[0]
     same = [first, *(_comparable(first, other, ignore) for other in costs[1:])]
     equal = all(other.fixed == first.fixed and other.values.equals(first.values) for other in same)
     if not equal and not average:
         raise TableError(
-            f"{first.name} is in several tables with different numbers, measured on the same ({_shown(first)}): "
+            f"{first.name} is in several tables with different numbers, measured on the same ({_describe(first)}): "
             "take their mean with --average, or keep both with --rename."
         )
     mixed = {key: [getattr(cost.provenance, key) for cost in same] for key in ignore}
@@ -65,10 +65,10 @@ def _merged(costs: list[Cost], average: bool, ignore: tuple[str, ...]) -> Cost:
 
 def _comparable(first: Cost, other: Cost, ignore: tuple[str, ...]) -> Cost:
     """The other cost in the unit of the first; refused where it is of something else."""
-    unlike = differing(first.provenance, other.provenance, ignore)
+    unlike = differences(first.provenance, other.provenance, ignore)
     if unlike:
         raise TableError(
-            f"{first.name} was measured on different things ({_shown(first)} and {_shown(other)}), so the tables are "
+            f"{first.name} was measured on different things ({_describe(first)} and {_describe(other)}), so the tables are "
             f"not mixed: they differ in {', '.join(unlike)}. Keep both with --rename, or state with --ignore that "
             "this does not matter."
         )
@@ -90,7 +90,7 @@ def _comparable(first: Cost, other: Cost, ignore: tuple[str, ...]) -> Cost:
     )
 
 
-def _shown(cost: Cost) -> str:
+def _describe(cost: Cost) -> str:
     return describe(cost.provenance) or "conditions not stated"
 
 
@@ -102,8 +102,8 @@ def _mean(costs: list[Cost], mixed: dict[str, list[object]]) -> Cost:
         first,
         fixed=float(np.mean([cost.fixed for cost in costs])),
         fixed_stderr=math.hypot(*(cost.fixed_stderr for cost in costs)) / count,
-        values=_combined([cost.values for cost in costs], lambda arrays: np.mean(arrays, axis=0)),
-        stderr=_combined(errors, lambda a: np.sqrt(np.square(a).sum(axis=0)) / count)
+        values=_combine_columns([cost.values for cost in costs], lambda arrays: np.mean(arrays, axis=0)),
+        stderr=_combine_columns(errors, lambda a: np.sqrt(np.square(a).sum(axis=0)) / count)
         if len(errors) == count
         else None,
         provenance=_common([cost.provenance for cost in costs], mixed),
@@ -121,7 +121,7 @@ def _common(items: list[Provenance], mixed: dict[str, list[object]]) -> Provenan
     return Provenance.model_validate({**known, "mixed": mixed} if mixed else known)
 
 
-def _combined(columns: list[Column], function: Callable[[Array], Array]) -> Column:
+def _combine_columns(columns: list[Column], function: Callable[[Array], Array]) -> Column:
     """Columns of one space combined entry by entry."""
     depths = zip(*(column.depths for column in columns), strict=True)
     stages = zip(*(column.configs for column in columns), strict=True)

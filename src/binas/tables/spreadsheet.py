@@ -17,10 +17,8 @@ from typing import Any
 
 from binas.base.errors import TableError, several
 from binas.base.files import parse_json
-from binas.tables.contributions import FORMAT as CONTRIBUTIONS
-from binas.tables.contributions import Contributions
-from binas.tables.costs import FORMAT as COSTS
-from binas.tables.costs import CostTable
+from binas.tables.contributions import FORMAT as CONTRIBUTIONS, Contributions
+from binas.tables.costs import FORMAT as COSTS, CostTable
 
 HEADER = ["name", "unit", "part", "stage", "block", "choice", "value", "stderr", "count"]
 COMMENTS = ("space", "provenance", "combine")

@@ -103,13 +103,13 @@ def parse_quantity(text: str, target: Unit) -> float:
         raise UnitError(
             f"{shown!r} has no unit, so it could mean anything; the table is in {target.name}: write e.g. {ways}."
         )
-    number = _scaled(match[1], _ratio(parse_unit(name), target))
+    number = _scale(match[1], _ratio(parse_unit(name), target))
     if not math.isfinite(number):
         raise UnitError(f"the quantity {text[:40]!r} is not finite in {target.name}.")
     return number
 
 
-def _scaled(text: str, ratio: Fraction) -> float:
+def _scale(text: str, ratio: Fraction) -> float:
     """The number in ``text`` times ``ratio``, rounded once: 0.045 s is exactly 45 ms."""
     if not 0 < abs(float(text)) < math.inf:
         return float(text)

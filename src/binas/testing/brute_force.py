@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.search.objective import BatchValues
+from binas.search.objective import objective_values
 from binas.search.problem import SearchProblem
 from binas.space.architecture import Architecture
 from binas.space.sampling import enumerate_all
@@ -18,10 +18,9 @@ def all_values(
 ) -> tuple[list[Architecture], Array, dict[str, Array]]:
     """Every architecture with its objective and costs."""
     architectures = enumerate_all(problem.space, limit)
-    depths, configs = problem.space.to_indices(architectures)
-    batch = BatchValues(problem.space)
-    costs = {name: batch.cost(cost, depths, configs) for name, cost in problem.costs.items()}
-    return architectures, batch.objective(problem.objective, depths, configs), costs
+    costs = {name: cost.of(problem.space, architectures) for name, cost in problem.costs.items()}
+    indices = problem.space.to_indices(architectures)
+    return architectures, objective_values(problem.objective, problem.space, *indices), costs
 
 
 def feasible_mask(problem: SearchProblem, costs: dict[str, Array]) -> NDArray[np.bool_]:

@@ -8,8 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from binas.search.objective import BilinearObjective, StagewiseObjective
-from binas.search.problem import Limit, SearchProblem
+from binas.estimators.objective import BilinearObjective, StagewiseObjective
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem
 from binas.space.space import Config, SearchSpace, Stage
 from binas.tables.costs import Cost
 from binas.tables.entries import Column

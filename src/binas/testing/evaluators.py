@@ -9,6 +9,7 @@ from binas.contributions.design import Design
 from binas.contributions.outcomes import Array, Indices, Outcomes
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
+from binas.tables.entries import Column
 
 _MIX = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)  # constants of splitmix64
 
@@ -32,7 +33,6 @@ class KnownEvaluator:
     ) -> None:
         self.truth, self.images, self.seed, self.noise = truth, images, seed, noise
         self.fingerprint = f"known/{images}/{seed}"
-        self._design, self._theta = Design(truth.space), truth.values.flat() / 100
         rng = np.random.default_rng(seed)
         self._difficulty = rng.permutation(np.linspace(-difficulty, difficulty, images))
         self._sensitivity = rng.permutation(np.linspace(0.5, 1.5, images))
@@ -44,8 +44,9 @@ class KnownEvaluator:
 
     def outcomes(self, images: Indices, depths: Indices, configs: Indices) -> Outcomes:
         """Outcomes of ``images`` (n,) on paths ``depths`` (n, S) and ``configs`` (n, S, D)."""
-        key = self._key(images, self._design.positions(depths, configs))
-        effect = self._sensitivity[images] * (self._design.rows(depths, configs) @ self._theta)
+        positions = self.space.layout.positions(depths, configs)
+        key = self._key(images, positions)
+        effect = self._sensitivity[images] * self.truth.values.total(positions) / 100
         chance = self.truth.base / 100 + self._difficulty[images] + effect
         chance = np.clip(chance + self.noise * (2 * _uniform(key) - 1), 0.001, 0.999)
         correct = (_uniform(key + np.uint64(1)) < chance).astype(np.float32)
@@ -64,7 +65,7 @@ def known_contributions(space: SearchSpace, seed: int, points: float = 1.0) -> C
     design, rng = Design(space), np.random.default_rng(seed)
     scale = np.repeat([points / 3, points], [space.alpha_size, space.beta_size])
     raw = rng.normal(size=design.size) * scale
-    return Contributions(space, 60.0, design.column(design.contrasts @ (design.contrasts.T @ raw)))
+    return Contributions(space, 60.0, Column.from_flat(space, design.contrasts @ (design.contrasts.T @ raw)))
 
 
 def _mixed(key: NDArray[np.uint64]) -> NDArray[np.uint64]:

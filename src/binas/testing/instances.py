@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from binas.search.objective import BilinearObjective
+from binas.estimators.objective import BilinearObjective
 from binas.search.problem import SearchProblem
 from binas.space.space import Config, SearchSpace, Stage, make_options
 from binas.tables.costs import Cost

@@ -96,7 +96,8 @@ def _read_tensors(path: Path, digest: str) -> Tensors:
     if hashlib.sha256(data).hexdigest() != digest:
         raise CheckpointError(
             f"{path} is not the file that was written: its SHA-256 differs from the one in the JSON file beside it. "
-            "It was cut off or changed; delete both files to train anew, or copy them again."
+            "It was cut off or changed; copy both files again, or delete them to train anew (with --redo where training was "
+            "finished)."
         )
     try:
         return dict(load(data))

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from binas.data.augment import AugmentConfig
+from binas.base.settings import Settings
+from binas.data.config import AugmentConfig
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Recipe = Literal["small", "imagenet"]
-
-
-class Settings(BaseModel):
-    """Base of all settings: unknown keys are refused, values never change."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Phase(Settings):
@@ -60,8 +55,8 @@ class MultiPath(Phase):
     recalibration: int = Field(gt=1, description="images that re-estimate BatchNorm at the end")
 
 
-class FineTuning(Phase):
-    """Training of one extracted network."""
+class FinetuneSettings(Phase):
+    """Phase 3, the training of each network that is found: as a network of its own."""
 
     distillation: Distillation = Field(description="from the heaviest network")
     from_scratch: bool = Field(
@@ -70,10 +65,10 @@ class FineTuning(Phase):
     recalibration: int = Field(gt=1, description="images that re-estimate BatchNorm before the first step")
 
 
-class TrainingConfig(Settings):
-    """Everything training needs to know besides space and data."""
+class TrainSettings(Settings):
+    """The supernet: phase 1 trains its heaviest network, phase 2 all of them."""
 
-    recipe: Recipe = Field("small", description="where values not given come from")
+    recipe: Recipe = Field("small", description="where values not given come from, here and in finetune")
     seed: int = Field(0, ge=0, lt=2**31, description="of weights, order, augmentation and paths")
     device: Literal["auto", "cpu"] = Field("auto", description="auto = a GPU where there is one")
     mixed_precision: Literal["no", "fp16", "bf16"] = Field(
@@ -81,18 +76,14 @@ class TrainingConfig(Settings):
     )
     heaviest: Phase = Field(description="phase 1, the heaviest network")
     supernet: MultiPath = Field(description="phase 2, the supernet")
-    finetune: FineTuning = Field(description="phase 3, each network that is found")
     checkpoint_seconds: float = Field(60.0, ge=0, description="time between checkpoints within an epoch")
 
-    @classmethod
-    def from_recipe(cls, given: Mapping[str, Any] | None = None) -> TrainingConfig:
-        """The recipe ``given`` names (``small`` when it names none), changed by the other values it gives."""
-        return cls.model_validate(cls.with_defaults(given or {}))
 
-    @staticmethod
-    def with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
-        """``given`` filled up with the values of its recipe, not yet checked."""
-        return _merge(RECIPES.get(str(given.get("recipe", "small")), {}), given)
+def fill_from_recipe(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration whose parts ``train`` and ``finetune`` are filled with their recipe's values, not yet checked."""
+    train = given.get("train", {})
+    recipe = RECIPES.get(str(train.get("recipe", "small")) if isinstance(train, Mapping) else "", {})
+    return _merge(recipe, given)
 
 
 def _merge(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,14 +114,16 @@ _PAPER: dict[str, Any] = {
 }
 RECIPES: dict[str, dict[str, Any]] = {
     "small": {
-        "heaviest": {**_SMALL, "epochs": 2},
-        "supernet": {
-            **_SMALL,
-            "epochs": 6,
-            "learning_rate": 4e-3,
-            "groups": 2,
-            "distillation": {"share": 0.5},
-            "recalibration": 2048,
+        "train": {
+            "heaviest": {**_SMALL, "epochs": 2},
+            "supernet": {
+                **_SMALL,
+                "epochs": 6,
+                "learning_rate": 4e-3,
+                "groups": 2,
+                "distillation": {"share": 0.5},
+                "recalibration": 2048,
+            },
         },
         "finetune": {
             **_SMALL,
@@ -141,9 +134,11 @@ RECIPES: dict[str, dict[str, Any]] = {
         },
     },
     "imagenet": {
-        "mixed_precision": "fp16",
-        "heaviest": {**_PAPER, "epochs": 250},
-        "supernet": {**_PAPER, "epochs": 100, "distillation": {"share": 0.5}, "recalibration": 20_000},
+        "train": {
+            "mixed_precision": "fp16",
+            "heaviest": {**_PAPER, "epochs": 250},
+            "supernet": {**_PAPER, "epochs": 100, "distillation": {"share": 0.5}, "recalibration": 20_000},
+        },
         "finetune": {**_PAPER, "epochs": 15, "distillation": {"share": 0.5}, "recalibration": 20_000},
     },
 }

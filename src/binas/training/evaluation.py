@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -16,23 +14,10 @@ from binas.space.architecture import Architecture
 from binas.supernet.network import Supernet, extract
 from binas.supernet.paths import sample_paths
 from binas.training.calibration import recalibrate, recalibrate_supernet
+from binas.training.judgement import Accuracy
 from binas.training.randomness import generator
 
 EVAL_PIXELS = 1024 * 64 * 64  # of a batch: 1024 small images, 83 of 224 x 224
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """Share of ``images`` classified rightly, in percent, with its standard error sqrt(p (1 - p) / n)."""
-
-    percent: float
-    images: int
-
-    @property
-    def error(self) -> float:
-        """Standard error in points."""
-        share = self.percent / 100
-        return 100 * math.sqrt(share * (1 - share) / self.images)
 
 
 def normalised_batches(

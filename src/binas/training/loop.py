@@ -31,7 +31,7 @@ from binas.training.checkpoint import (
     load_weights,
     save_checkpoint,
 )
-from binas.training.config import Phase, TrainingConfig
+from binas.training.config import Phase, TrainSettings
 from binas.training.randomness import derived_seed
 from binas.training.reporting import Reporter
 
@@ -72,7 +72,7 @@ class Job:
     loss_of: LossOf
     phase: Phase
     data: ImageData
-    config: TrainingConfig
+    config: TrainSettings
     folder: Path
     identity: dict[str, Any]
     measure: Callable[[nn.Module], Metrics]
@@ -80,8 +80,13 @@ class Job:
     reporter: Reporter = field(default_factory=Reporter)
     select: str | None = None
 
+    @property
+    def setting(self) -> str:
+        """Where the phase is set in a run's configuration."""
+        return self.name if self.name == "finetune" else f"train.{self.name}"
 
-def make_accelerator(config: TrainingConfig) -> Accelerator:
+
+def make_accelerator(config: TrainSettings) -> Accelerator:
     """Device, processes and mixed precision, from the settings and the launcher's environment."""
     unused = DistributedDataParallelKwargs(find_unused_parameters=True)  # a step uses some configs only
     return Accelerator(
@@ -190,14 +195,15 @@ class _Training:
         job, phase = self.job, self.job.phase
         done = self.batch + 1
         last = done % phase.accumulate == 0 or done == self.batches  # nothing is left over for another epoch
-        self._set_rate()
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._rate(self.batch)
         with job.accelerator.autocast():
             loss = job.loss_of(self.model, step)
         value = float(loss.detach())
         if not math.isfinite(value):
             raise TrainingError(
                 f"{job.name}: the loss became {value} in epoch {step.epoch + 1}, batch {step.batch + 1}. Lower "
-                f"training.{job.name}.learning_rate or set training.{job.name}.clip; the last checkpoint is kept."
+                f"{job.setting}.learning_rate or set {job.setting}.clip; the last checkpoint is kept."
             )
         first = self.batch // phase.accumulate * phase.accumulate
         job.accelerator.backward(loss / min(phase.accumulate, self.batches - first))
@@ -213,23 +219,20 @@ class _Training:
         if last and time.monotonic() - self.saved >= job.config.checkpoint_seconds:
             self._save()
 
-    def _set_rate(self) -> None:
-        """The learning rate of the optimizer step this batch belongs to."""
+    def _rate(self, batch: int) -> float:
+        """The learning rate of the optimizer step that a batch of this epoch belongs to."""
         phase = self.job.phase
         per_epoch = -(-self.batches // phase.accumulate)
-        step = self.epoch * per_epoch + self.batch // phase.accumulate
-        rate = learning_rate(phase, step, phase.epochs * per_epoch, per_epoch)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        step = self.epoch * per_epoch + batch // phase.accumulate
+        return learning_rate(phase, step, phase.epochs * per_epoch, per_epoch)
 
     def _finish_epoch(self) -> None:
-        job, loss = self.job, self.loss / self.batches
+        job, loss, rate = self.job, self.loss / self.batches, self._rate(self.batches - 1)
         self.epoch, self.batch, self.loss = self.epoch + 1, 0, 0.0
         network = self._result().eval()
         if job.accelerator.is_main_process:
             metrics = job.measure(network)
             self._keep_if_best(network, metrics)
-            rate = self.optimizer.param_groups[0]["lr"]
             job.reporter.record(
                 self.epoch, self._position(), {"loss": loss, "learning_rate": rate, **metrics}
             )
@@ -302,7 +305,8 @@ def read_place(found: Checkpoint, folder: Path, epochs: int, batches: int) -> Pl
             f"{folder / PROGRESS}.json does not say where training stood ({error.errors()[0]['msg']}). It was changed; "
             "delete it and the tensor file beside it to train this phase anew."
         ) from error
-    if place.epoch > epochs or place.batch >= batches:
+    # A checkpoint behind an epoch's last batch was taken before that epoch was validated and counted.
+    if place.epoch > epochs or place.batch > (batches if place.epoch < epochs else 0):
         raise CheckpointError(
             f"{folder / PROGRESS}.json stands at epoch {place.epoch}, batch {place.batch}, which this training of "
             f"{epochs} epochs of {batches} batches does not reach. It was changed; delete it to train this phase anew."

@@ -35,7 +35,7 @@ from binas.training.checkpoint import (
     save_checkpoint,
     weights_digest,
 )
-from binas.training.config import Distillation, Phase, TrainingConfig
+from binas.training.config import Distillation, FinetuneSettings, Phase, TrainSettings
 from binas.training.evaluation import (
     accuracy,
     calibrate_multipath,
@@ -56,39 +56,40 @@ class Bench:
     """Where training happens: data, settings, a folder for checkpoints, device and reports."""
 
     data: ImageData
-    config: TrainingConfig
+    config: TrainSettings
     folder: Path
     accelerator: Accelerator
     reporter: Reporter = field(default_factory=Reporter)
 
 
-def check_training(config: TrainingConfig, data: ImageData) -> None:
+def check_training(config: TrainSettings, finetune: FinetuneSettings, data: ImageData) -> None:
     """Before hours of training: refuse phases that cannot run on these images, in as many processes as were launched."""
     if config.mixed_precision == "fp16" and (config.device == "cpu" or not torch.cuda.is_available()):
         raise TrainingError(
-            "training.mixed_precision is fp16, which needs a GPU, and there is none to be used. Set it to bf16 or no."
+            "train.mixed_precision is fp16, which needs a GPU, and there is none to be used. Set it to bf16 or no."
         )
     world = os.environ.get("WORLD_SIZE", "1")
     processes = int(world) if world.isdigit() else 1
-    for name in ("heaviest", "supernet", "finetune"):
-        _check_phase(name, getattr(config, name), data, processes)
+    phases = {"train.heaviest": config.heaviest, "train.supernet": config.supernet, "finetune": finetune}
+    for name, phase in phases.items():
+        _check_phase(name, phase, data, processes)
 
 
 def _check_phase(name: str, phase: Phase, data: ImageData, processes: int) -> None:
     if phase.batch_size > len(data.train):
         raise TrainingError(
             f"{name}: a batch of {phase.batch_size} images needs more than the {len(data.train)} training images there "
-            f"are. Set training.{name}.batch_size to at most that."
+            f"are. Set {name}.batch_size to at most that."
         )
     if phase.batch_size < 2 * processes:
         raise TrainingError(
             f"{name}: a batch of {phase.batch_size} gives less than two images to each of {processes} processes, and "
-            f"BatchNorm needs two. Set training.{name}.batch_size to at least {2 * processes}."
+            f"BatchNorm needs two. Set {name}.batch_size to at least {2 * processes}."
         )
     try:
         Augmentation.of(data, phase.augment)
     except DataError as error:
-        raise TrainingError(f"{name}: {error} Change training.{name}.augment.") from error
+        raise TrainingError(f"{name}: {error} Change {name}.augment.") from error
 
 
 def fresh_supernet(space: SearchSpace, seed: int) -> Supernet:
@@ -164,6 +165,7 @@ def fine_tune(
     heaviest: Supernet,
     architecture: Architecture,
     bench: Bench,
+    phase: FinetuneSettings,
     teacher: Teacher | None = None,
 ) -> StaticNetwork:
     """Phase 3: one architecture as a network of its own, from the weights of w*, taught by w_h.
@@ -173,8 +175,8 @@ def fine_tune(
     epochs, schedule and teacher are the same, so that the two can be compared. ``teacher`` is that of
     :func:`teacher_of`, given where several networks are fine-tuned, so that its logits are computed once.
     """
-    space, phase = supernet.space, bench.config.finetune
-    network = _starting_network(supernet, architecture, bench)
+    space = supernet.space
+    network = _starting_network(supernet, architecture, bench, phase)
     taught_by = teacher or teacher_of(heaviest, bench.data, phase.distillation)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
@@ -206,9 +208,10 @@ def teacher_of(heaviest: Supernet, data: ImageData, settings: Distillation) -> T
     return Teacher(extract(heaviest, heaviest.space.extreme()), data, settings)
 
 
-def _starting_network(supernet: Supernet, architecture: Architecture, bench: Bench) -> StaticNetwork:
+def _starting_network(
+    supernet: Supernet, architecture: Architecture, bench: Bench, phase: FinetuneSettings
+) -> StaticNetwork:
     """The network fine-tuning starts from: the supernet's weights with statistics of its own, or fresh ones."""
-    phase = bench.config.finetune
     if phase.from_scratch:
         return fresh_network(supernet.space, architecture, bench.config.seed)
     network = extract(supernet, architecture)

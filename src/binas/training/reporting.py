@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from binas.base.errors import FileError
-from binas.base.lines import append_line, read_lines, write_lines
+from binas.base.lines import read_lines, write_lines
 from binas.base.progress import Progress
 
 LINES = "metrics.jsonl"
@@ -47,9 +47,18 @@ class Reporter:
         self.progress.show(done / self.total, self.note)
 
     def record(self, epoch: int, step: int, metrics: Mapping[str, float]) -> None:
-        """Figures after an epoch: kept, and shown from the next step on."""
+        """Figures after an epoch: kept, and shown from the next step on.
+
+        They replace those written before a kill between them and a checkpoint.
+        """
         if self.folder is not None:
-            append_line(self.folder / LINES, {"phase": self.phase, "epoch": epoch, "step": step, **metrics})
+            others = [
+                line
+                for line in read_metrics(self.folder)
+                if (line["phase"], line["step"]) != (self.phase, step)
+            ]
+            own = {"phase": self.phase, "epoch": epoch, "step": step, **metrics}
+            write_lines(self.folder / LINES, [*others, own])
             for name, value in metrics.items():
                 self.board.add_scalar(f"{self.phase}/{name}", value, step)
             self.board.flush()

@@ -10,18 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binas.base.errors import ProblemError
-from binas.run.example import paper_contributions, paper_costs
-from binas.search.objective import QuadraticObjective
-from binas.search.problem import Limit, SearchProblem, evaluate
+from binas.estimators.objective import QuadraticObjective
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.solvers._relaxed import Domain, Point, anchor, cheapest, repaired, start_point
 from binas.search.solvers.bcfw import Bcfw
-from binas.space import Encoding, enumerate_all, load_space, sample_many
+from binas.space import enumerate_all, load_space, sample_many
 from binas.space.space import Config, SearchSpace, Stage
 from binas.tables.costs import Cost
 from binas.tables.entries import Column
 from binas.testing.instances import make_problem, make_space
+from binas.testing.paper_example import paper_contributions, paper_costs
 
 SMALL = make_space(2, 2, 3, min_depth=0)  # depth 0 too: 169 architectures
 NAMES = ("latency", "cost1")
@@ -186,7 +187,7 @@ def test_cheapest_is_the_brute_force_minimum(problem):
 def test_rows_at_architectures_are_their_costs(problem, index):
     architecture = enumerate_all(SMALL)[index]
     domain = Domain(problem)
-    use = domain.use(Point(*Encoding(SMALL).encode(architecture)))
+    use = domain.use(Point(*SMALL.layout.encode(architecture)))
     costs = [limit.sign * problem.cost(limit.cost, architecture) for limit in problem.limits]
     assert use == pytest.approx(costs)
 

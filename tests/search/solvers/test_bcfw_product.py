@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binas.base.errors import ProblemError
-from binas.run.example import paper_contributions, paper_costs
-from binas.search.problem import Limit, SearchProblem, evaluate
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.solvers._relaxed import Domain, anchor, stage_blocks, start_point, whole_blocks
@@ -17,6 +17,7 @@ from binas.search.solvers.bcfw_product import BcfwProduct
 from binas.space import enumerate_all, load_space
 from binas.space.space import SearchSpace, Stage
 from binas.testing.instances import make_problem, make_space
+from binas.testing.paper_example import paper_contributions, paper_costs
 
 SMALL = make_space(2, 2, 3, min_depth=0)
 

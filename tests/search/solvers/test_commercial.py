@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from binas.base.errors import ProblemError
-from binas.search.objective import BilinearObjective, QuadraticObjective
-from binas.search.problem import Limit, SearchProblem, evaluate
+from binas.estimators.objective import BilinearObjective, QuadraticObjective
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.solvers import Options, make_solver, solver_class

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from binas.base.errors import ProblemError
-from binas.run.example import paper_contributions, paper_costs
-from binas.search.objective import CallableObjective, QuadraticObjective
-from binas.search.problem import Limit, SearchProblem, evaluate
+from binas.estimators.objective import CallableObjective, QuadraticObjective
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.solvers._base import Options
@@ -20,6 +20,7 @@ from binas.search.solvers.evolution import Drawing, Evolution, Genes, Judge, see
 from binas.space import enumerate_all, load_space
 from binas.testing import bilinear_cases, brute_force, check_case, stagewise_cases
 from binas.testing.cases import VANISHING, make_cost, random_column, small_space
+from binas.testing.paper_example import paper_contributions, paper_costs
 
 CASES = {case.name: case for case in [*bilinear_cases(), *stagewise_cases()]}
 SHORT = {"population": 30, "iterations": 30}

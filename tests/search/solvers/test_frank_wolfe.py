@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binas.base.errors import ProblemError
-from binas.run.example import paper_contributions, paper_costs
-from binas.search.objective import CallableObjective, QuadraticObjective, StagewiseObjective
-from binas.search.problem import Limit, SearchProblem, evaluate
+from binas.estimators.objective import CallableObjective, QuadraticObjective, StagewiseObjective
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.solvers._relaxed import Domain, Point, anchor, start_point, whole_blocks
@@ -23,8 +23,9 @@ from binas.search.solvers.frank_wolfe import (
     line_search,
     relaxed_objective,
 )
-from binas.space import Encoding, enumerate_all, load_space
+from binas.space import enumerate_all, load_space
 from binas.testing.instances import make_problem, make_space
+from binas.testing.paper_example import paper_contributions, paper_costs
 
 SMALL = make_space(2, 2, 3, min_depth=0)
 SIZE = SMALL.alpha_size + SMALL.beta_size
@@ -47,7 +48,7 @@ def callable_of(seed):
         whole = -weights.T @ (1 / (1 + np.exp(-weights @ np.concatenate([alpha, beta]))))
         return whole[: SMALL.alpha_size], whole[SMALL.alpha_size :]
 
-    return CallableObjective(lambda a: relaxed(*Encoding(SMALL).encode(a)), relaxed, gradient)
+    return CallableObjective(lambda a: relaxed(*SMALL.layout.encode(a)), relaxed, gradient)
 
 
 OBJECTIVES = {
@@ -91,7 +92,7 @@ def test_gradients_agree_with_differences(kind, seed):
 @given(seed=st.integers(0, 1000), index=st.integers(0, len(EVERY) - 1))
 def test_relaxed_objectives_are_exact_at_architectures(kind, seed, index):
     problem = limited(kind, seed, 0.5)
-    point = Point(*Encoding(SMALL).encode(EVERY[index]))  # what stands in inactive blocks must not matter
+    point = Point(*SMALL.layout.encode(EVERY[index]))  # what stands in inactive blocks must not matter
     assert relaxed_objective(problem).value(point) == pytest.approx(
         problem.objective.value(SMALL, EVERY[index])
     )
@@ -186,10 +187,10 @@ def test_the_projection_recovers_an_architecture_that_the_point_is_near():
     problem = limited("quadratic", 0, 1.0)
     domain = Domain(problem)
     wanted = EVERY[100]
-    near = Point(*Encoding(SMALL).encode(wanted)).towards(Point(*Encoding(SMALL).uniform()), 0.3)
+    near = Point(*SMALL.layout.encode(wanted)).towards(Point(*SMALL.layout.uniform()), 0.3)
     steps = FrankWolfeSteps(domain, relaxed_objective(problem), 100, 100, "line-search")
     end = steps.projection(near).climb(near, np.random.default_rng(0), math.inf)
-    assert Encoding(SMALL).decode(end.point.alpha, end.point.beta) == wanted
+    assert SMALL.layout.decode(end.point.alpha, end.point.beta) == wanted
     assert LinearSmooth(near).value(end.point) > LinearSmooth(near).value(near)
 
 
@@ -216,7 +217,7 @@ def test_objectives_without_derivatives_are_refused():
 @pytest.mark.parametrize("bad", [np.zeros(2), np.full(SMALL.beta_size, math.nan)])
 def test_a_gradient_of_the_wrong_form_is_named(bad):
     smooth = CallableSmooth(lambda alpha, beta: 0.0, lambda alpha, beta: (np.zeros(SMALL.alpha_size), bad))
-    point = Point(*Encoding(SMALL).uniform())
+    point = Point(*SMALL.layout.uniform())
     assert smooth.gradient(point, "alpha").shape == (SMALL.alpha_size,)
     with pytest.raises(ProblemError, match="with respect to beta"):
         smooth.gradient(point, "beta")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from binas.base.errors import ProblemError, SolverClaimError
-from binas.run.example import paper_contributions, paper_costs
-from binas.search.objective import CallableObjective, QuadraticObjective
-from binas.search.problem import Limit, SearchProblem, evaluate
+from binas.estimators.objective import CallableObjective, QuadraticObjective
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.solvers import Options, make_solver
@@ -27,6 +27,7 @@ from binas.search.solvers.miqcp import Scip
 from binas.space import enumerate_all, load_space
 from binas.testing import bilinear_cases, brute_force, check_case, stagewise_cases
 from binas.testing.cases import VANISHING, make_cost, random_column, small_space
+from binas.testing.paper_example import paper_contributions, paper_costs
 
 BELOW_8 = (Limit("latency", 8.0),)
 CASES = {case.name: case for case in bilinear_cases()}

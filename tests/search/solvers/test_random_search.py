@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from binas.base.errors import ProblemError
-from binas.search.objective import CallableObjective, QuadraticObjective
-from binas.search.problem import Limit, SearchProblem
+from binas.estimators.objective import CallableObjective, QuadraticObjective
+from binas.search.limits import Limit
+from binas.search.problem import SearchProblem
 from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.solvers.random_search import CHUNK, RandomSearch

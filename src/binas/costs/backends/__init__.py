@@ -1,26 +1,52 @@
-"""Backends: what runs a network while it is measured. One file each, one interface."""
+"""Backends: what runs a network while it is measured. One file each, one interface, imported only when used.
+
+Another installed package adds one with an entry point in the group ``binas.backends`` that names a :class:`Backend`.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from binas.base.errors import MeasureError
-from binas.costs.backends._base import Backend, Runner, Shape, installed_version
-from binas.costs.backends.onnxruntime import OnnxRuntimeBackend
-from binas.costs.backends.openvino import OpenVinoBackend
-from binas.costs.backends.torch import TorchBackend
-from binas.costs.settings import Settings
+from binas.base.plugins import Registry, subclass_of
+from binas.costs.backends._base import Backend, Runner, Shape
 
-BACKENDS: dict[str, type[Backend]] = {
-    backend.name: backend for backend in (TorchBackend, OnnxRuntimeBackend, OpenVinoBackend)
-}
+if TYPE_CHECKING:
+    from binas.costs.settings import Settings  # which takes its default from here
 
-__all__ = ["BACKENDS", "Backend", "Runner", "Shape", "installed_version", "make_backend"]
+DEFAULT_BACKEND = "onnxruntime"
+BACKENDS = Registry(
+    "backend",
+    "binas.backends",
+    {
+        "onnxruntime": "binas.costs.backends.onnxruntime:OnnxRuntimeBackend",
+        "torch": "binas.costs.backends.torch:TorchBackend",
+        "openvino": "binas.costs.backends.openvino:OpenVinoBackend",
+    },
+    subclass_of(Backend),
+    MeasureError,
+)
+
+__all__ = [
+    "BACKENDS",
+    "DEFAULT_BACKEND",
+    "Backend",
+    "Runner",
+    "Shape",
+    "backend_class",
+    "make_backend",
+]
+
+
+def backend_class(name: str) -> type[Backend]:
+    """The class of a backend by name; imports only its own file."""
+    backend: type[Backend] = BACKENDS.load(name)
+    return backend
 
 
 def make_backend(settings: Settings) -> Backend:
     """The backend a setting names; an error that says why when it cannot run here."""
-    if settings.backend not in BACKENDS:
-        raise MeasureError(f"unknown backend {settings.backend[:40]!r}; known are {', '.join(BACKENDS)}.")
-    backend = BACKENDS[settings.backend]
+    backend = backend_class(settings.backend)
     reason = backend.unavailable(settings)
     if reason is not None:
         raise MeasureError(

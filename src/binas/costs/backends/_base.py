@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from binas.costs.settings import Settings
+from binas.base.packages import installed_version, missing
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from binas.costs.settings import Settings
+
 Shape = tuple[int, ...]
-
-
-def installed_version(package: str) -> str | None:
-    """Version of an importable package, None when there is none; imports nothing.
-
-    The distribution may have another name than the package, such as onnxruntime-gpu.
-    """
-    if importlib.util.find_spec(package) is None:
-        return None
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        names = importlib.metadata.packages_distributions().get(package, [])
-        return importlib.metadata.version(names[0]) if names else "unknown"
 
 
 class Runner(Protocol):
@@ -61,8 +47,11 @@ class Backend(ABC):
     @classmethod
     def unavailable(cls, settings: Settings) -> str | None:
         """Why the setting cannot run here, or None; looks at the device only if the rest fits."""
-        if cls.version() is None:
-            return f"the package {cls.requires} is not installed (pip install {cls.requires})"
+        pip = missing((cls.requires, "torch"))  # every backend is given a torch module
+        if pip is not None:
+            return (
+                f"the package {cls.requires if cls.version() is None else 'torch'} is not installed ({pip})"
+            )
         if settings.device not in cls.devices:
             return f"it runs on {' and '.join(cls.devices)}, not on {settings.device}"
         if settings.dtype not in cls.dtypes:

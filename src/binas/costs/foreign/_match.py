@@ -10,7 +10,7 @@ from binas.base.errors import SpaceError, TableError, several
 from binas.costs.analytic import shapes
 from binas.space import BlockCode
 from binas.space.blockstrings import block_code
-from binas.space.rounding import round_channels
+from binas.space.codes import round_channels
 from binas.space.space import SearchSpace
 from binas.tables.costs import Cost
 from binas.tables.entries import Column, Provenance

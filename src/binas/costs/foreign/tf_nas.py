@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from binas.base.errors import TableError
 from binas.base.files import read_json
 from binas.costs.foreign._match import Block, Found, number, stated, to_cost
-from binas.space.rounding import round_channels
+from binas.space.codes import round_channels
 from binas.space.space import SearchSpace
 from binas.tables.costs import Cost
 from binas.tables.entries import Provenance

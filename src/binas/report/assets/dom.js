@@ -45,3 +45,17 @@ function copyButton(text) {
   }
   return button;
 }
+
+const numbersOfPage = () => JSON.parse(document.getElementById("numbers").textContent);
+
+function themes() {
+  const root = document.documentElement, button = document.getElementById("theme");
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const apply = (dark) => {
+    root.dataset.theme = dark ? "dark" : "light";
+    button.setAttribute("aria-pressed", String(dark));
+  };
+  button.addEventListener("click", () => apply(root.dataset.theme !== "dark"));
+  system.addEventListener("change", () => apply(system.matches));
+  apply(system.matches);
+}

@@ -40,17 +40,5 @@ function build(data) {
   document.getElementById("footer").append(`Made by ${data.tool}. The numbers are in this page; nothing is loaded.`);
 }
 
-function themes() {
-  const root = document.documentElement, button = document.getElementById("theme");
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  const apply = (dark) => {
-    root.dataset.theme = dark ? "dark" : "light";
-    button.setAttribute("aria-pressed", String(dark));
-  };
-  button.addEventListener("click", () => apply(root.dataset.theme !== "dark"));
-  system.addEventListener("change", () => apply(system.matches));
-  apply(system.matches);
-}
-
 themes();
-build(JSON.parse(document.getElementById("numbers").textContent));
+build(numbersOfPage());

@@ -1,36 +1,43 @@
-"""Solvers, one file each. They are imported only when used."""
+"""Solvers, one file each. They are imported only when used.
+
+Another installed package adds one with an entry point in the group ``binas.solvers`` that names a :class:`Solver`;
+:mod:`binas.testing` has what to test it with.
+"""
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from binas.base.errors import ProblemError
+from binas.base.plugins import Registry, subclass_of
 from binas.search.solvers._base import Capabilities, Options, Solver
 
-SOLVERS = {
-    "auto": "auto:Auto",
-    "frontier": "frontier:FrontierSolver",
-    "milp": "milp:Milp",
-    "miqcp": "miqcp:Scip",
-    "miqcp-cplex": "miqcp_cplex:Cplex",
-    "miqcp-gurobi": "miqcp_gurobi:Gurobi",
-    "bcfw": "bcfw:Bcfw",
-    "bcfw-product": "bcfw_product:BcfwProduct",
-    "frank-wolfe": "frank_wolfe:FrankWolfe",
-    "evolution": "evolution:Evolution",
-    "random": "random_search:RandomSearch",
-    "best-of": "best_of:BestOf",
-}
+SOLVERS = Registry(
+    "solver",
+    "binas.solvers",
+    {
+        "auto": "binas.search.solvers.auto:Auto",
+        "frontier": "binas.search.solvers.frontier:FrontierSolver",
+        "milp": "binas.search.solvers.milp:Milp",
+        "miqcp": "binas.search.solvers.miqcp:Scip",
+        "miqcp-cplex": "binas.search.solvers.miqcp_cplex:Cplex",
+        "miqcp-gurobi": "binas.search.solvers.miqcp_gurobi:Gurobi",
+        "bcfw": "binas.search.solvers.bcfw:Bcfw",
+        "bcfw-product": "binas.search.solvers.bcfw_product:BcfwProduct",
+        "frank-wolfe": "binas.search.solvers.frank_wolfe:FrankWolfe",
+        "evolution": "binas.search.solvers.evolution:Evolution",
+        "random": "binas.search.solvers.random_search:RandomSearch",
+        "best-of": "binas.search.solvers.best_of:BestOf",
+    },
+    subclass_of(Solver),
+    ProblemError,
+)
 
 
 def solver_class(name: str) -> type[Solver]:
     """The class of a solver by name; imports only its own file."""
-    if name not in SOLVERS:
-        raise ProblemError(f"there is no solver {name!r}; choose one of {', '.join(SOLVERS)}.")
-    module, attribute = SOLVERS[name].split(":")
-    found: type[Solver] = getattr(importlib.import_module(f"binas.search.solvers.{module}"), attribute)
-    return found
+    solver: type[Solver] = SOLVERS.load(name)
+    return solver
 
 
 def make_solver(name: str, **settings: Any) -> Solver:

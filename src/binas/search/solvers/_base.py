@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from binas.base.errors import ProblemError, SolverUnavailableError
+from binas.base.errors import MissingPackageError, ProblemError
+from binas.base.packages import missing
 from binas.search.problem import SearchProblem
 from binas.search.result import Answer
 from binas.space.architecture import Architecture
@@ -42,13 +42,11 @@ class Solver(ABC):
     name: ClassVar[str]
     capabilities: ClassVar[Capabilities]
     requires: ClassVar[tuple[str, ...]] = ()  # importable modules
-    install: ClassVar[str] = ""  # what to install when they are missing
 
     @classmethod
     def missing(cls) -> str | None:
-        """What to install before this solver can run, found without importing anything; None if nothing."""
-        absent = [module for module in cls.requires if importlib.util.find_spec(module) is None]
-        return f"pip install {cls.install or ' '.join(absent)}" if absent else None
+        """The pip line without which this solver cannot run, found without importing anything; None if it can."""
+        return missing(cls.requires)
 
     @abstractmethod
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
@@ -56,10 +54,10 @@ class Solver(ABC):
 
     def check(self, problem: SearchProblem) -> None:
         """Raise unless this solver is installed and can take the problem."""
-        missing, can = self.missing(), self.capabilities
-        if missing is not None:
-            raise SolverUnavailableError(
-                f"the solver {self.name!r} needs a package that is not here: {missing}"
+        pip, can = self.missing(), self.capabilities
+        if pip is not None:
+            raise MissingPackageError(
+                f"the solver {self.name!r} needs a package that is not installed: {pip}"
             )
         if problem.objective.kind not in can.objectives:
             raise ProblemError(

@@ -25,14 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import SolverClaimError
+from binas.estimators.objective import BilinearObjective, QuadraticObjective
 from binas.search.matrices import Bilinear, TightForm, paper_form, structure, tight_form
-from binas.search.objective import BilinearObjective, QuadraticObjective
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import Options, Solver
 from binas.search.verify import TOLERANCE
 from binas.space.architecture import Architecture
-from binas.space.encoding import Encoding, Inactive
+from binas.space.layout import Inactive
 from binas.space.space import SearchSpace
 from binas.tables.entries import Column
 
@@ -92,20 +92,19 @@ class Program:
     @property
     def size(self) -> int:
         """Number of binary variables."""
-        return self.space.alpha_size + self.space.beta_size
+        return self.space.layout.size
 
     def point(self, architecture: Architecture) -> Array:
         """The variables of an architecture."""
-        return np.concatenate(Encoding(self.space).encode(architecture, inactive=self.inactive))
+        return np.concatenate(self.space.layout.encode(architecture, inactive=self.inactive))
 
     def ones(self, architecture: Architecture) -> list[int]:
         """The variables that are one at every point of this architecture and at no point of another."""
-        active = np.concatenate(Encoding(self.space).encode(architecture, inactive="zero"))
-        return [int(i) for i in np.flatnonzero(active)]
+        return np.flatnonzero(self.space.layout.rows([architecture])).tolist()
 
     def architecture(self, x: Array) -> Architecture:
         """The architecture of a point that is binary up to a tolerance."""
-        return Encoding(self.space).round(x[: self.space.alpha_size], x[self.space.alpha_size :])
+        return self.space.layout.round(*self.space.layout.split(x))
 
     def in_percent(self, scaled: float) -> float | None:
         """A solver's objective value or bound in the objective's own unit; None if it is not finite."""
@@ -172,9 +171,7 @@ def _of_quadratic(tight: TightForm, objective: QuadraticObjective) -> Form:
     """
     both = objective.quadratic + objective.quadratic.T
     upper = np.triu(both, 1)
-    encoding, alphas = Encoding(tight.space), tight.space.alpha_size
-    depths = [slice(alphas + where.start, alphas + where.stop) for where in encoding.beta_stages]
-    for where in [*(block for row in encoding.alpha_blocks for block in row), *depths]:
+    for where in tight.space.layout.slices:
         upper[where, where] = 0.0
     left, right = np.nonzero(upper)
     linear = objective.linear + np.diag(objective.quadratic)

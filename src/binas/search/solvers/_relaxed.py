@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from binas.search.knapsack import relaxed_knapsack_rows
 from binas.search.matrices import bilinear_part, structure
-from binas.search.objective import BatchValues
+from binas.search.objective import objective_values
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import Options, Solver
 from binas.search.terms import Row, limit_rows
 from binas.space.architecture import Architecture
-from binas.space.encoding import Encoding
+from binas.space.layout import Layout
 from binas.space.space import SearchSpace
 
 Array = NDArray[np.float64]
@@ -80,8 +80,8 @@ class Smooth(Protocol):
 
 def stage_blocks(space: SearchSpace) -> list[Block]:
     """The 2S coordinate blocks alpha^s and beta^s of Algorithm 4 (a stage without blocks has no alpha^s)."""
-    encoding, blocks = Encoding(space), []
-    for s, (alphas, betas) in enumerate(zip(encoding.alpha_blocks, encoding.beta_stages, strict=True)):
+    layout, blocks = space.layout, []
+    for s, (alphas, betas) in enumerate(zip(layout.config_slices, layout.beta_slices, strict=True)):
         labels = [np.full(a.stop - a.start, a.start) for a in alphas]
         if labels:
             blocks.append(Block("alpha", slice(alphas[0].start, alphas[-1].stop), np.concatenate(labels)))
@@ -175,14 +175,9 @@ class Choice:
 
 
 def cheapest(problem: SearchProblem, row: Row) -> Architecture:
-    """The architecture with the smallest sign * cost: cheapest config per block, then depth per stage."""
-    column, stages = problem.costs[row.cost].values, []
-    for stage, depths, blocks in zip(problem.space.stages, column.depths, column.configs, strict=True):
-        total = np.cumsum([0.0, *((row.sign * block).min() for block in blocks)])
-        depth = stage.depths[int(np.argmin(row.sign * depths + total[list(stage.depths)]))]
-        picks = [int(np.argmin(row.sign * block)) for block in blocks[:depth]]
-        stages.append([stage.blocks[b][c].name for b, c in enumerate(picks)])
-    return Architecture.of(stages)
+    """The architecture with the smallest sign * cost."""
+    cost = problem.costs[row.cost]
+    return cost.cheapest(problem.space) if row.sign > 0 else cost.dearest(problem.space)
 
 
 def impossible(problem: SearchProblem) -> str | None:
@@ -198,13 +193,13 @@ def anchor(domain: Domain) -> Point:
 
     The cheapest architecture; with several limits the relaxed point with the largest margin.
     """
-    encoding = Encoding(domain.problem.space)
+    layout = domain.problem.space.layout
     if not domain.rows:
-        return Point(*encoding.uniform())
+        return Point(*layout.uniform())
     widest = _widest(domain) if len(domain.rows) > 1 else None
     if widest is None:
-        return Point(*encoding.encode(cheapest(domain.problem, domain.rows[0])))
-    return _from_tight(encoding, widest)
+        return Point(*layout.encode(cheapest(domain.problem, domain.rows[0])))
+    return _from_tight(layout, widest)
 
 
 def _widest(domain: Domain) -> Array | None:
@@ -228,10 +223,10 @@ def _widest(domain: Domain) -> Array | None:
     return None if outcome.x is None else np.maximum(np.asarray(outcome.x[:-1], dtype=np.float64), 0.0)
 
 
-def _from_tight(encoding: Encoding, x: Array) -> Point:
+def _from_tight(layout: Layout, x: Array) -> Point:
     """(alpha, beta) with y = alpha * active, so with the same costs; uniform for blocks that do not run."""
-    alpha, _ = encoding.uniform()
-    for where in [block for stage in encoding.alpha_blocks for block in stage]:
+    alpha, _ = layout.uniform()
+    for where in [block for stage in layout.config_slices for block in stage]:
         total = x[where].sum()
         if total > 1e-9:
             alpha[where] = x[where] / total
@@ -273,7 +268,7 @@ def repaired(domain: Domain, architecture: Architecture) -> Architecture | None:
             return None
         depths, configs, after = depths[useful], configs[useful], after[useful]
         now = objective.value(space, choice.architecture(space))
-        gain = BatchValues(space).objective(objective, depths, configs) - now
+        gain = objective_values(objective, space, depths, configs) - now
         best = int(np.argmax(gain / (excess - after)))
         choice, excess = Choice(depths[best], configs[best]), float(after[best])
     return choice.architecture(space)
@@ -281,10 +276,9 @@ def repaired(domain: Domain, architecture: Architecture) -> Architecture | None:
 
 def _excess(domain: Domain, depths: Ints, configs: Ints) -> Array:
     """Sum over the limits of what each choice costs too much, each row in units of its scale."""
-    total, batch = np.zeros(len(depths)), BatchValues(domain.problem.space)
+    total, positions = np.zeros(len(depths)), domain.problem.space.layout.positions(depths, configs)
     for row, scale in zip(domain.rows, domain.scales.tolist(), strict=True):
-        cost = domain.problem.costs[row.cost]
-        use = row.sign * (cost.fixed + batch.column(cost.values, depths, configs))
+        use = row.sign * domain.problem.costs[row.cost].total(positions)
         total += np.maximum(use - row.bound, 0.0) / scale
     return total
 
@@ -376,7 +370,7 @@ def _starts(domain: Domain, options: Options, restarts: int) -> Iterator[tuple[P
 
 def _standing(problem: SearchProblem, architecture: Architecture) -> Climb:
     """An architecture as a climb that has not moved."""
-    point = Point(*Encoding(problem.space).encode(architecture))
+    point = Point(*problem.space.layout.encode(architecture))
     return Climb(point, problem.objective.value(problem.space, architecture), 0, False)
 
 
@@ -386,7 +380,7 @@ def _finish(domain: Domain, climb: Climb) -> Found | None:
     ``deviation`` is by how much the architecture oversteps each limit before the repair, in the limit's unit.
     """
     problem = domain.problem
-    architecture = Encoding(problem.space).round(climb.point.alpha, climb.point.beta)
+    architecture = problem.space.layout.round(climb.point.alpha, climb.point.beta)
     costs = evaluate(problem, architecture).costs
     deviation = {
         problem.describe_limit(limit): limit.sign * (costs[limit.cost] - limit.value)

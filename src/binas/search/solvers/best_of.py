@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from binas.base.errors import ProblemError, SolverClaimError, SolverUnavailableError
+from binas.base.errors import MissingPackageError, ProblemError, SolverClaimError
 from binas.search.problem import SearchProblem
 from binas.search.result import Answer, SearchResult, Status
 from binas.search.solvers import SOLVERS, make_solver
@@ -83,7 +83,7 @@ def _run(name: str, problem: SearchProblem, options: Options) -> _Run:
         solver.check(problem)
         start = time.perf_counter()
         answer = solver.solve(problem, options)
-    except (ProblemError, SolverUnavailableError) as error:
+    except (ProblemError, MissingPackageError) as error:
         return _Run(name, skipped=str(error))
     return _Run(name, verify(problem, answer, name, time.perf_counter() - start))
 

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
+from binas.estimators.objective import BilinearObjective
 from binas.search.dual import Padded, Relaxed, best_for, cheapest, indices_of
-from binas.search.objective import BatchValues, BilinearObjective
+from binas.search.objective import objective_values
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import ANYTHING, Capabilities, Options, Solver
@@ -223,17 +224,16 @@ class Judge:
         """Draws from the problem's space."""
         return Drawing(self.problem.space)
 
-    @cached_property
-    def _batch(self) -> BatchValues:
-        return BatchValues(self.problem.space)
-
     def excess(self, genes: Genes) -> Array:
         """sum over limits of max(0, sign * (cost - limit)) / (scale of the limit), a plain number."""
-        total = np.zeros(len(genes))
+        total, positions = (
+            np.zeros(len(genes)),
+            self.problem.space.layout.positions(genes.depths, genes.configs),
+        )
         for limit in self.problem.limits:
             cost = self.problem.costs[limit.cost]
             slack = self.problem.tolerance(limit)
-            values = cost.fixed + self._batch.column(cost.values, genes.depths, genes.configs)
+            values = cost.total(positions)
             over = np.maximum(limit.sign * (values - limit.value) - slack, 0.0)
             total += over / max(abs(limit.value), self.problem.scales[limit.cost], 1e-300)
         return total
@@ -258,7 +258,9 @@ class Judge:
         values = np.full(len(genes), -np.inf)
         inside = np.flatnonzero(excess == 0.0)
         kept = genes.take(inside)
-        values[inside] = self._batch.objective(self.problem.objective, kept.depths, kept.configs)
+        values[inside] = objective_values(
+            self.problem.objective, self.problem.space, kept.depths, kept.configs
+        )
         self.evaluations += len(inside)
         return Ranked(genes, excess, values)
 

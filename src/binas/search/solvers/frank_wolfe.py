@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
+from binas.estimators.objective import CallableObjective, QuadraticObjective
 from binas.search.matrices import bilinear_part
-from binas.search.objective import CallableObjective, QuadraticObjective
 from binas.search.problem import SearchProblem
 from binas.search.solvers._base import Capabilities
 from binas.search.solvers._relaxed import (
@@ -121,7 +121,7 @@ class QuadraticSmooth:
     def gradient(self, point: Point, part: Part) -> Array:
         """With g = a + (W + W')z: active * g_alpha for alpha, g_beta + runs'(alpha * g_alpha) for beta."""
         slope = self.objective.linear + self._symmetric @ self._z(point)
-        outer, inner = slope[: self.space.alpha_size], slope[self.space.alpha_size :]
+        outer, inner = self.space.layout.split(slope)
         if part == "alpha":
             return np.asarray((self._runs @ point.beta) * outer)
         return np.asarray(inner + (point.alpha * outer) @ self._runs)

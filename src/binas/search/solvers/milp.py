@@ -14,7 +14,6 @@ from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import Capabilities, Options, Solver
 from binas.space.architecture import Architecture
-from binas.space.encoding import Encoding
 
 Array = NDArray[np.float64]
 
@@ -31,7 +30,6 @@ class Milp(Solver):
         summary="HiGHS on the tight linear form; any number of limits",
     )
     requires = ("highspy",)
-    install = "highspy"
 
     def __init__(self, threads: int = 1):
         self.threads = threads
@@ -161,9 +159,8 @@ def _all_rows(form: TightForm, infinity: float) -> tuple[Any, Array, Array]:
 
 
 def _architecture(form: TightForm, x: Array) -> Architecture:
-    size = form.space.alpha_size
-    return Encoding(form.space).round(x[:size], x[size:])
+    return form.space.layout.round(*form.space.layout.split(x))
 
 
 def _point(form: TightForm, architecture: Architecture) -> Array:
-    return np.concatenate(Encoding(form.space).encode(architecture, inactive="zero"))
+    return form.space.layout.rows([architecture]).ravel()

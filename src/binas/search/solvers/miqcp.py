@@ -38,7 +38,6 @@ class Scip(ProgramSolver):
         summary="SCIP on the paper's bilinear program as posed; also quadratic objectives",
     )
     requires = ("pyscipopt",)
-    install = "pyscipopt"
 
     def _model(self, program: Program, options: Options) -> Model:
         return _ScipModel(program, options)

@@ -41,7 +41,6 @@ class Cplex(ProgramSolver):
         summary="CPLEX on the paper's bilinear program, as the paper runs it; also quadratic objectives",
     )
     requires = ("cplex",)
-    install = "binas[cplex]"
 
     def _model(self, program: Program, options: Options) -> Model:
         return _CplexModel(program, options)

@@ -36,7 +36,6 @@ class Gurobi(ProgramSolver):
         summary="Gurobi on the paper's bilinear program as posed; also quadratic objectives",
     )
     requires = ("gurobipy",)
-    install = "binas[gurobi]"
 
     def _model(self, program: Program, options: Options) -> Model:
         return _GurobiModel(program, options)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from binas.base.errors import SpaceError
+from binas.base.errors import PluginError, SpaceError
+from binas.base.plugins import LOG, import_name, installed
 from binas.space.codes import BlockCode
 from binas.space.families.layers import Layer, SqueezeRule
 from binas.space.space import Config, Stage
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FIELDS = {"r": "repeats", "k": "kernel", "s": "stride", "e": "expansion", "c": "channels", "se": "se"}
 DEFAULT_FAMILY = "mbconv"
+GROUP = "binas.families"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,11 @@ class Family:
     builds the block alone with fresh weights; left out, it is built from the description.
 
     Both builders need torch, which this room does not load: give a function, or text ``package.module:function``
-    that is imported when a network is built.
+    that is imported when a network is built. For the families of binas that text is the one place where a room names
+    a later one (``space`` names ``supernet``): a family is declared in one piece, and nothing of ``supernet`` is
+    imported before somebody builds a network. ``tests/test_imports.py`` allows this edge and no other.
+
+    Another installed package adds a family with an entry point of the family's name in the group ``binas.families``.
     """
 
     name: str
@@ -56,11 +61,8 @@ class Family:
 
 
 def _resolve(builder: Callable[..., Any] | str) -> Callable[..., Any]:
-    if not isinstance(builder, str):
-        return builder
-    module, _, name = builder.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return found
+    function: Callable[..., Any] = import_name(builder) if isinstance(builder, str) else builder
+    return function
 
 
 _FAMILIES: dict[str, Family] = {}
@@ -84,30 +86,55 @@ def register(family: Family) -> None:
 
 
 def family_names() -> tuple[str, ...]:
-    """Names of the known families."""
-    return tuple(sorted(_FAMILIES))
+    """Names of the known families, with those of installed packages."""
+    return tuple(sorted({*_FAMILIES, *installed(GROUP)}))
 
 
 def known_kinds() -> tuple[str, ...]:
-    """Words that block strings may start with, of all families."""
+    """Words that block strings may start with, of the families registered so far."""
     return tuple(kind for family in _FAMILIES.values() for kind in family.kinds)
 
 
 def family_of(stage: Stage) -> Family:
     """The family a stage names; MBConv when it names none."""
-    name = stage.get("family", DEFAULT_FAMILY)
+    name = str(stage.get("family", DEFAULT_FAMILY))
+    if name not in _FAMILIES and name in installed(GROUP):
+        _register_plugin(name)
     if name not in _FAMILIES:
         known = ", ".join(family_names())
         raise SpaceError(f"stage {stage.name!r} has the unknown block family {name!r}; known are {known}.")
-    return _FAMILIES[str(name)]
+    return _FAMILIES[name]
 
 
 def family_of_kind(kind: str) -> Family:
     """The family whose block strings start with ``kind``."""
+    if kind not in known_kinds():
+        _register_plugins()
     for family in _FAMILIES.values():
         if kind in family.kinds:
             return family
     raise SpaceError(f"no block family has the kind {kind!r}; known are {', '.join(known_kinds())}.")
+
+
+def _register_plugin(name: str) -> None:
+    """Register the family of an installed package."""
+    family = installed(GROUP)[name]()
+    if not isinstance(family, Family) or family.name != name:
+        raise PluginError(f"the plugin {name!r} ({GROUP}) is no Family of this name; repair or uninstall it.")
+    try:
+        register(family)
+    except SpaceError as error:
+        raise PluginError(f"the plugin {name!r} ({GROUP}) cannot be used: {error}") from error
+
+
+def _register_plugins() -> None:
+    """Register the families of all installed packages, as any may have the kind; broken ones are logged."""
+    for name in installed(GROUP):
+        try:
+            if name not in _FAMILIES:
+                _register_plugin(name)
+        except PluginError as error:
+            LOG.warning("%s", error)
 
 
 def describe(code: BlockCode, inputs: int, rule: SqueezeRule) -> Layer:

@@ -8,10 +8,9 @@ are an extension of timm's grammar: ``bt_r1_k3_s2_e0.25_c64_nre``, where ``e`` i
 from __future__ import annotations
 
 from binas.base.errors import SpaceError
-from binas.space.codes import BlockCode, activation, whole
+from binas.space.codes import BlockCode, activation, round_channels, whole
 from binas.space.families._base import Family
 from binas.space.families.layers import BlockShape, ConvShape, Layer, SqueezeRule
-from binas.space.rounding import round_channels
 from binas.space.space import Config, Stage
 
 MAX_RATIO = 16

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from binas.base.errors import SpaceError
-from binas.space.rounding import round_channels
+from binas.space.codes import round_channels
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,9 @@ and no ``noskip``; ``cn`` has none.
 from __future__ import annotations
 
 from binas.base.errors import SpaceError
-from binas.space.codes import DEFAULT_ACTIVATION, BlockCode, activation, positive, whole
+from binas.space.codes import DEFAULT_ACTIVATION, BlockCode, activation, positive, round_channels, whole
 from binas.space.families._base import Family
 from binas.space.families.layers import BlockShape, ConvShape, Layer, SqueezeRule, SqueezeShape
-from binas.space.rounding import round_channels
 from binas.space.space import Config, OptionValue, Stage
 
 

@@ -1,0 +1,261 @@
+"""Which estimator to trust: all candidates ranked on measured networks that they did not learn from.
+
+Those made of contributions predict every sample; those that learn predict each sample from the others (``folds`` parts, each
+held out in turn). The best is the one with the highest Kendall tau. A difference of two taus on the same samples has a
+standard error of its own, by bootstrap over samples drawn for both at once; the simplest estimator that is
+within one standard error of the best is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from binas.base.errors import EstimatorError, several
+from binas.base.files import dump_json, read_json, write_text
+from binas.base.statistics import RESAMPLES, kendall
+from binas.estimators.bilinear import BilinearEstimator, ablation, link_of
+from binas.estimators.judging import CostLimit, RankingReport, report
+from binas.estimators.registry import Candidate, candidates, make_estimator
+from binas.space.space import SearchSpace
+from binas.tables.contributions import Contributions
+from binas.tables.entries import SpaceReference, reference
+from binas.tables.reading import other_space
+from binas.tables.samples import Samples
+
+Array = NDArray[np.float64]
+
+FORMAT = "binas/estimator"
+FOLDS = 5
+LEAST = 10  # samples: fewer cannot tell estimators apart
+
+
+class Figure(BaseModel):
+    """A number with its 95 % bootstrap interval; null where not defined."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class Judged(BaseModel):
+    """How one set of predictions ranks and values the samples.
+
+    ``mse`` (squared points) and ``r2`` are null for scores that are no accuracies; ``regret`` is in points, by limit.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    name: str
+    kendall: Figure
+    spearman: Figure
+    pearson: Figure
+    mse: Figure | None = None
+    r2: Figure | None = None
+    regret: dict[str, Figure] = {}
+
+
+class JudgedCandidate(Judged):
+    """An estimator that could be chosen: how far its Kendall tau is behind the best one's, with standard error."""
+
+    complexity: int = Field(description="Order from the simplest to the richest")
+    learned: bool = Field(description="Judged by cross-validation, as it learns from samples")
+    behind: float = Field(description="Kendall tau of the best minus its own")
+    behind_error: float = Field(description="Standard error of that difference")
+
+    @property
+    def as_good(self) -> bool:
+        """Whether it is within one standard error of the best."""
+        return self.behind <= self.behind_error
+
+
+class Ceiling(BaseModel):
+    """The Kendall tau that a perfect predictor would reach against accuracies of finitely many images."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    kendall: float
+    how: Literal["split-half", "simulated"]
+    half: float | None = None
+
+
+class Choice(BaseModel):
+    """Which estimator the search uses and why, version 1."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    format: Literal["binas/estimator"] = "binas/estimator"
+    version: Literal[1] = 1
+    space: SpaceReference
+    chosen: str = Field(description="Name of the estimator")
+    why: str = Field(description="A sentence for people")
+    samples: int = Field(description="Measured networks that it was judged on")
+    estimators: tuple[JudgedCandidate, ...] = ()
+    left_out: dict[str, str] = Field({}, description="Estimators that could not be judged, and why")
+    ablation: tuple[Judged, ...] = Field((), description="The additive estimator without one of its parts")
+    macs_only: Judged | None = None
+    noise_ceiling: Ceiling | None = None
+
+    def judgement(self, name: str | None = None) -> JudgedCandidate | None:
+        """How one estimator was judged, the chosen one unless named; None where it was not."""
+        wanted = self.chosen if name is None else name
+        return next((item for item in self.estimators if item.name == wanted), None)
+
+    def save(self, path: Path) -> None:
+        """Write as JSON, atomically."""
+        write_text(Path(path), dump_json(self.model_dump(mode="json")))
+
+
+def load_choice(path: Path, space: SearchSpace | None = None) -> Choice:
+    """Read what :meth:`Choice.save` wrote, and check that it was made for the space."""
+    try:
+        choice = Choice.model_validate(read_json(Path(path)))
+    except ValidationError as error:
+        problems = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
+        raise EstimatorError(
+            several(f"{path} is not a choice of estimators", problems, "Check again.")
+        ) from error
+    problems = [] if space is None else other_space(choice.space, space)
+    if problems:
+        raise EstimatorError(several(str(path), problems))
+    return choice
+
+
+def choose_estimator(
+    contributions: Contributions | None,
+    samples: Samples | None,
+    macs: ArrayLike | None = None,
+    limits: Sequence[CostLimit] = (),
+    resamples: int = RESAMPLES,
+    folds: int = FOLDS,
+    seed: int = 0,
+) -> Choice:
+    """Judge every automatic estimator on the samples and choose; ``macs`` of every sample are the baseline.
+
+    Without samples enough to judge by, contributions are added up as their table says.
+    """
+    if samples is None or len(samples) < LEAST:
+        return _unjudged(contributions, samples)
+    bench = _Bench(contributions, samples, folds, seed)
+    predictions, left_out = bench.predictions()
+    parts = {} if contributions is None else ablation(BilinearEstimator(contributions), samples.architectures)
+    judged = report({**predictions, **parts}, samples, macs, limits, resamples, seed)
+    rows = _candidate_rows(predictions, samples, judged, resamples, seed)
+    best = max(rows, key=lambda item: item.kendall.value or 0.0)
+    chosen = min((item for item in rows if item.as_good), key=lambda item: item.complexity)
+    return Choice(
+        space=SpaceReference.model_validate(reference(samples.space)),
+        chosen=chosen.name,
+        why=_why(chosen, best, len(samples)),
+        samples=len(samples),
+        estimators=tuple(rows),
+        left_out=left_out,
+        ablation=tuple(
+            Judged.model_validate(item.to_json()) for item in judged.judgements[len(predictions) :]
+        ),
+        macs_only=None if judged.macs is None else Judged.model_validate(judged.macs.to_json()),
+        noise_ceiling=None if judged.ceiling is None else Ceiling.model_validate(judged.ceiling.to_json()),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Bench:
+    """Candidates and the samples they are judged on."""
+
+    contributions: Contributions | None
+    samples: Samples
+    folds: int
+    seed: int
+
+    def predictions(self) -> tuple[dict[str, Array], dict[str, str]]:
+        """Accuracies in percent by name of the candidate, and why others have none."""
+        predictions, left_out = dict[str, Array](), dict[str, str]()
+        for candidate in candidates().values():
+            if not candidate.automatic:
+                continue
+            try:
+                predictions[candidate.name] = self._predict(candidate)
+            except EstimatorError as error:
+                left_out[candidate.name] = str(error)
+        if not predictions:
+            raise EstimatorError(several("no estimator can be judged", list(left_out.values())))
+        return predictions, left_out
+
+    def _predict(self, candidate: Candidate) -> Array:
+        """Predictions of samples that the candidate did not learn from; it must also be ready for a search."""
+        whole = make_estimator(candidate.name, self.contributions, self.samples)
+        whole.objective()
+        if not candidate.learns:
+            return whole.predict(self.samples.architectures)
+        result = np.empty(len(self.samples))
+        for held in _parts(len(self.samples), self.folds, self.seed):
+            rest = np.setdiff1d(np.arange(len(self.samples)), held)
+            fitted = make_estimator(candidate.name, self.contributions, self.samples.take(rest.tolist()))
+            result[held] = fitted.predict(self.samples.take(held.tolist()).architectures)
+        return result
+
+
+def _parts(count: int, folds: int, seed: int) -> list[NDArray[np.int64]]:
+    """Random parts of almost equal size."""
+    if not 2 <= folds <= count:
+        raise EstimatorError(f"{folds} folds cannot be made of {count} samples; ask for 2 up to that many.")
+    return np.array_split(np.random.default_rng(seed).permutation(count), folds)
+
+
+def _candidate_rows(
+    predictions: Mapping[str, Array], samples: Samples, judged: RankingReport, resamples: int, seed: int
+) -> list[JudgedCandidate]:
+    """Judgements with the difference to the best, in the order of complexity."""
+    known, drawn = candidates(), _drawn_taus(predictions, samples, resamples, seed)
+    taus = np.array([item.kendall.value for item in judged.judgements[: len(predictions)]])
+    best = int(np.nanargmax(taus)) if not np.isnan(taus).all() else 0
+    errors = np.nanstd(drawn[best] - drawn, axis=1)
+    rows = []
+    for item, tau, error in zip(judged.judgements, taus, errors, strict=False):
+        extra: dict[str, Any] = {
+            "complexity": known[item.name].complexity,
+            "learned": known[item.name].learns,
+            "behind": float(np.nan_to_num(taus[best]) - np.nan_to_num(tau)),
+            "behind_error": float(np.nan_to_num(error)),
+        }
+        rows.append(JudgedCandidate.model_validate({**item.to_json(), **extra}))
+    return rows
+
+
+def _drawn_taus(predictions: Mapping[str, Array], samples: Samples, resamples: int, seed: int) -> Array:
+    """Kendall taus (candidates, resamples) on samples drawn with replacement, the same ones for all candidates."""
+    rng, truth, count = np.random.default_rng(seed), samples.accuracy, len(samples)
+    indices = [rng.integers(count, size=count) for _ in range(resamples)]
+    return np.array([[kendall(row[i], truth[i]) for i in indices] for row in predictions.values()])
+
+
+def _why(chosen: JudgedCandidate, best: JudgedCandidate, count: int) -> str:
+    tau = f"Kendall tau {chosen.kendall.value or 0.0:.3f} on {count} networks it was not fitted on"
+    if chosen.name == best.name:
+        return f"{chosen.name} ranks best: {tau}."
+    return (
+        f"{chosen.name} is the simplest within one standard error of the best: {tau}, {chosen.behind:.3f} ± "
+        f"{chosen.behind_error:.3f} behind {best.name}."
+    )
+
+
+def _unjudged(contributions: Contributions | None, samples: Samples | None) -> Choice:
+    """The estimator that a table of contributions asks for by itself."""
+    count = 0 if samples is None else len(samples)
+    if contributions is None:
+        raise EstimatorError(
+            f"there are no contributions and {count} samples; an estimator needs contributions, or at least {LEAST} samples."
+        )
+    link = link_of(contributions).name
+    name = "additive" if link == "identity" else f"additive-{link}"
+    few = "no measured networks" if not count else f"only {count} measured networks"
+    return Choice(
+        space=SpaceReference.model_validate(reference(contributions.space)),
+        chosen=name,
+        why=f"{name} is taken as the contributions are: there are {few} to judge others by.",
+        samples=count,
+    )

@@ -1,0 +1,175 @@
+"""Learned predictors by name: made, fitted on more and more samples (section 4.2, figure 5 left), read from files.
+
+Files are JSON for those in closed form, safetensors for the MLP.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from binas.base.errors import EstimatorError, several
+from binas.base.files import read_json
+from binas.estimators.closed_form import (
+    AdditivePredictor,
+    BilinearPredictor,
+    Chosen,
+    ClosedFormPredictor,
+    QuadraticPredictor,
+    Solver,
+)
+from binas.estimators.links import LinkName
+from binas.estimators.within_stage import WithinStageEstimator
+from binas.space.space import SearchSpace
+from binas.tables.entries import SpaceReference
+from binas.tables.reading import other_space
+from binas.tables.samples import Samples
+
+if TYPE_CHECKING:
+    from binas.estimators.mlp import MLPPredictor
+
+TENSORS = ".safetensors"
+CLOSED_FORMS: dict[str, type[ClosedFormPredictor]] = {
+    cls.kind: cls for cls in (AdditivePredictor, BilinearPredictor, QuadraticPredictor, WithinStageEstimator)
+}
+
+
+class SettingsEntry(BaseModel):
+    """Arguments of the constructor."""
+
+    model_config = ConfigDict(extra="forbid")
+    link: LinkName
+    solver: Solver
+    components: int | None
+    ridge: float | None
+    weight: float | None
+    folds: int
+    seed: int
+
+
+class ChosenEntry(BaseModel):
+    """How strongly the fit was regularised."""
+
+    model_config = ConfigDict(extra="forbid")
+    components: int | None
+    ridge: float | None
+    weight: float
+
+
+class PredictorFile(BaseModel):
+    """A binas predictor, version 1: the link of accuracy is b + a'z + z'Qz."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    format: Literal["binas/predictor"]
+    version: Literal[1]
+    kind: Literal["additive", "bilinear", "quadratic", "within-stage"]
+    space: SpaceReference
+    settings: SettingsEntry
+    chosen: ChosenEntry
+    constant: float = Field(description="b")
+    linear: list[float] = Field(description="a, in the order (alpha, beta)")
+    quadratic: list[list[float]] | None = Field(description="Q by rows; null where there is none")
+
+
+def load_predictor(path: Path, space: SearchSpace) -> ClosedFormPredictor | MLPPredictor:
+    """Read a predictor that ``save`` wrote and check that it was learned for the space."""
+    path = Path(path)
+    if path.suffix == TENSORS:
+        from binas.estimators.mlp import load_mlp
+
+        return load_mlp(path, space)
+    return closed_form_from_data(read_json(path), space, str(path))
+
+
+def closed_form_from_data(data: Any, space: SearchSpace, where: str) -> ClosedFormPredictor:
+    """Build from the JSON object, checking everything."""
+    try:
+        parsed = PredictorFile.model_validate(data)
+    except ValidationError as error:
+        found = [f"{'.'.join(map(str, item['loc'])) or 'the file'}: {item['msg']}" for item in error.errors()]
+        raise EstimatorError(several(f"{where} is not a binas predictor", found, "Fit it again.")) from error
+    problems = other_space(parsed.space, space) + _size_problems(parsed, space)
+    if problems:
+        raise EstimatorError(several(where, problems))
+    predictor = CLOSED_FORMS[parsed.kind](**parsed.settings.model_dump())
+    predictor.space_, predictor.constant_ = space, parsed.constant
+    predictor.chosen_ = Chosen(**parsed.chosen.model_dump())
+    predictor.linear_ = np.array(parsed.linear)
+    size = len(parsed.linear)
+    predictor.quadratic_ = np.array(parsed.quadratic) if parsed.quadratic else np.zeros((size, size))
+    return predictor
+
+
+def _size_problems(parsed: PredictorFile, space: SearchSpace) -> list[str]:
+    size = space.alpha_size + space.beta_size
+    rows = [[0.0] * size] * size if parsed.quadratic is None else parsed.quadratic
+    if len(parsed.linear) == len(rows) == size and all(len(row) == size for row in rows):
+        return []
+    return [f"it has coefficients for another number of choices than the {size} of {space.name!r}"]
+
+
+MLP = "mlp"
+PREDICTORS = (*CLOSED_FORMS, MLP)
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A predictor fitted on ``count`` samples in ``seconds``."""
+
+    predictor: ClosedFormPredictor | MLPPredictor
+    count: int
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """For tables."""
+        return f"{self.predictor.kind}, {self.count} samples"
+
+    @property
+    def file(self) -> str:
+        """Name of the file it is saved as."""
+        return self.predictor.kind + (TENSORS if self.predictor.kind == MLP else ".json")
+
+
+def make_predictor(
+    name: str, link: LinkName = "identity", solver: Solver | None = None, seed: int = 0
+) -> ClosedFormPredictor | MLPPredictor:
+    """A predictor by name, not yet fitted; ``solver`` is for those in closed form, None for their own choice."""
+    if name in CLOSED_FORMS:
+        kind = CLOSED_FORMS[name]
+        return kind(link=link, solver=solver or kind.solver, seed=seed)
+    if name == MLP:
+        from binas.estimators.mlp import MLPPredictor
+
+        return MLPPredictor(link=link, seed=seed)
+    raise EstimatorError(f"there is no predictor {name[:40]!r}; choose from {', '.join(PREDICTORS)}.")
+
+
+def learning_curve(
+    samples: Samples,
+    names: Sequence[str],
+    counts: Sequence[int],
+    link: LinkName = "identity",
+    solver: Solver | None = None,
+    seed: int = 0,
+) -> Iterator[Learned]:
+    """Fit every predictor on the first ``count`` samples, for every count, one after the other."""
+    for name in names:
+        make_predictor(name, link, solver, seed)  # a wrong name is found before the work
+    too_many = [count for count in counts if count > len(samples)]
+    if too_many:
+        raise EstimatorError(
+            f"cannot learn from {too_many[0]} samples: there are {len(samples)} that are not held out. Measure more, "
+            "or ask for fewer."
+        )
+    for name, count in itertools.product(names, counts):
+        start = time.perf_counter()
+        fitted = make_predictor(name, link, solver, seed).fit(samples.take(range(count)))
+        yield Learned(fitted, count, time.perf_counter() - start)

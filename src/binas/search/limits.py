@@ -1,0 +1,134 @@
+"""Limits on costs, and the one grammar everybody writes them in.
+
+====================================  =================================================================================
+``latency=45ms``, ``latency<=45ms``   at most 45 ms; the unit is required
+``params>=3M``                        at least 3 million
+``latency=25%``                       25 % of the way from the least to the greatest latency a network has by the table
+``latency=45ms@batch=1,device=xeon``  refused by a table of anything else (:mod:`binas.tables.conditions`)
+``latency=25% and params<=300k``      both at once: one question
+====================================  =================================================================================
+
+With a the least and b the greatest cost that any network of the space has by the table, p % means a + p/100 * (b - a):
+0 % is the lightest network, 100 % allows every network, and the same number asks for the same on every device. A cost whose
+own unit is % is limited by its value, as any other quantity.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from binas.base.errors import ProblemError, UnitError
+from binas.space.space import SearchSpace
+from binas.tables.conditions import check_conditions, parse_conditions
+from binas.tables.costs import Cost
+from binas.tables.units import parse_quantity
+
+_START = r"[A-Za-z][A-Za-z0-9_.-]*\s*(?:<=|>=|=)"
+_LIMIT = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.-]*)\s*(<=|>=|=)\s*([^@\s=][^@=]*)(?:@(.*))?", re.DOTALL)
+_AND = re.compile(rf"\s+and\s+(?={_START})")
+_LEFTOVER = re.compile(r"\sand(?:\s|$)")  # joins something that is no limit
+_PERCENT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))\s*%")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """An upper (or lower) limit on a cost, in the unit of that cost."""
+
+    cost: str
+    value: float
+    lower: bool = False
+
+    def holds(self, value: float, tolerance: float) -> bool:
+        """Whether a cost keeps the limit."""
+        return value >= self.value - tolerance if self.lower else value <= self.value + tolerance
+
+    @property
+    def sign(self) -> float:
+        """+1 for an upper limit, -1 for a lower one: sign * cost <= sign * value."""
+        return -1.0 if self.lower else 1.0
+
+
+def parse_limits(
+    texts: str | Limit | Iterable[str | Limit], space: SearchSpace, costs: Mapping[str, Cost]
+) -> tuple[Limit, ...]:
+    """All limits of some texts, each of which may join several by 'and', in the units of the tables."""
+    several = (texts,) if isinstance(texts, str | Limit) else texts
+    return tuple(
+        limit
+        for text in several
+        for limit in ([text] if isinstance(text, Limit) else _question(text, space, costs))
+    )
+
+
+def parts_of(question: str) -> list[str]:
+    """The single limits of a question: ``latency=40% and params=300k`` are two."""
+    return [part.strip() for part in _AND.split(question)]
+
+
+def question_name(question: str) -> str:
+    """A question as the name of a file: ``latency=40%`` is latency-40pct."""
+    text = question.replace("%", "pct").replace("<=", "=").replace(">=", "-at-least-")
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.")[:100]
+
+
+def check_form(text: str) -> None:
+    """Raise a ProblemError for a question that has not the form of limits, whatever costs there are."""
+    for part in parts_of(text):
+        _split(part)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """One limit as it is written."""
+
+    text: str
+    cost: str
+    sign: str
+    amount: str
+    meant_for: str | None
+
+
+def _split(part: str) -> _Written:
+    match = _LIMIT.fullmatch(part)
+    if match is None or _LEFTOVER.search(match[3]):
+        raise ProblemError(
+            f"{part[:60]!r} is no limit; write COST=QUANTITY, such as latency=45ms or latency=40%; several limits at once "
+            "are joined by 'and'."
+        )
+    name, sign, amount, meant_for = match.groups()
+    return _Written(part[:60], name, sign, amount.strip(), meant_for)
+
+
+def _question(question: str, space: SearchSpace, costs: Mapping[str, Cost]) -> list[Limit]:
+    return [_limit(_split(part), space, costs) for part in parts_of(question)]
+
+
+def _limit(written: _Written, space: SearchSpace, costs: Mapping[str, Cost]) -> Limit:
+    name, cost = written.cost, costs.get(written.cost)
+    if cost is None:
+        known = ", ".join(costs) or "none"
+        raise ProblemError(f"there is no cost {name!r} to limit; the tables have {known}.")
+    if written.meant_for is not None:
+        check_conditions(name, cost.provenance, parse_conditions(written.meant_for))
+    return Limit(name, _value(written, space, cost), lower=written.sign == ">=")
+
+
+def _value(written: _Written, space: SearchSpace, cost: Cost) -> float:
+    """The number of a limit in the unit of its cost."""
+    percent = _PERCENT.fullmatch(written.amount)
+    if percent is not None and cost.unit.name != "%":
+        return _on_the_way(float(percent[1]), written, space, cost)
+    try:
+        return parse_quantity(written.amount, cost.unit)
+    except UnitError as error:
+        raise UnitError(f"limit {written.text!r}: {error}") from error
+
+
+def _on_the_way(percent: float, written: _Written, space: SearchSpace, cost: Cost) -> float:
+    if not 0 <= percent <= 100:
+        side = "below 0 %, the least" if percent < 0 else "above 100 %, the most"
+        raise ProblemError(f"the limit {written.text!r} is {side} any network of the space costs.")
+    least, most = cost.range(space)
+    return least + percent / 100 * (most - least)

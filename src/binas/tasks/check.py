@@ -1,0 +1,107 @@
+"""Check the estimators on architectures they were not made of, and choose the one the search believes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from binas.base.errors import FileError
+from binas.base.progress import Progress
+from binas.base.settings import Settings
+from binas.estimators.choosing import Choice, choose_estimator
+from binas.estimators.judging import CostLimit
+from binas.search.limits import parse_limits
+from binas.tables.samples import Samples
+from binas.tasks._base import Step, Task
+from binas.tasks.artefacts import CHOICE, SAMPLES
+
+if TYPE_CHECKING:
+    from binas.run.folder import Folder
+    from binas.run.run import Run
+
+
+class CheckSettings(Settings):
+    """How estimators are judged on the samples, each on architectures it was not fitted to, and one is chosen."""
+
+    folds: int = Field(
+        5, ge=2, description="parts of the samples that estimators which learn from them are judged on"
+    )
+    resamples: int = Field(1000, ge=1, description="bootstrap resamples behind the intervals")
+    seed: int = Field(0, ge=0, description="of folds and resamples")
+
+
+def check(tables: Folder, settings: CheckSettings, limits: Sequence[str] = ()) -> Choice:
+    """Judge every estimator the tables allow, with MACs alone and the noise ceiling; ``limits`` ask for the regret."""
+    samples = tables.samples
+    if samples is None:
+        raise FileError(f"{tables.path} has no {SAMPLES.file}; `binas sample {tables.path}` measures it.")
+    return choose_estimator(
+        tables.contributions,
+        samples,
+        macs_of(tables, samples),
+        resamples=settings.resamples,
+        folds=settings.folds,
+        seed=settings.seed,
+        limits=cost_limits(tables, samples, limits),
+    )
+
+
+def macs_of(tables: Folder, samples: Samples) -> NDArray[np.float64] | None:
+    """MACs of every sample, the baseline; None for a space that only names its choices."""
+    macs = tables.known_costs.get("macs")
+    return None if macs is None else macs.of(tables.space, samples.architectures)
+
+
+def cost_limits(tables: Folder, samples: Samples, limits: Sequence[str]) -> list[CostLimit]:
+    """Limits for the regret: what every sample costs, and the most it may."""
+    parsed = [
+        (text, limit) for text in limits for limit in parse_limits(text, tables.space, tables.known_costs)
+    ]
+    costs = {limit.cost: tables.known_costs[limit.cost] for _, limit in parsed}
+    values = {name: cost.of(tables.space, samples.architectures) for name, cost in costs.items()}
+    return [
+        CostLimit(text, limit.sign * values[limit.cost], limit.sign * limit.value) for text, limit in parsed
+    ]
+
+
+def _work(run: Run, progress: Progress) -> None:
+    from binas.training.reporting import keep_figures
+
+    choice = check(run.tables, run.settings(CheckSettings))
+    best = choice.judgement()
+    if best is not None:
+        figures = {"kendall": best.kendall.value, "spearman": best.spearman.value}
+        keep_figures(
+            run.folder, "check", {name: value for name, value in figures.items() if value is not None}
+        )
+    CHOICE.write(run, choice)
+    progress.say(choice.why)
+
+
+def _ask(run: Run, out: Path, progress: Progress) -> Choice:
+    choice = check(run.tables, run.settings(CheckSettings))
+    choice.save(out)
+    return choice
+
+
+CHECK = Task(
+    "check",
+    CheckSettings,
+    (
+        Step(
+            "check",
+            "judge the estimators by them, and choose one",
+            _work,
+            (CHOICE.file,),
+            ("check",),
+            after=("estimate", "sample"),
+        ),
+    ),
+    ask=_ask,
+    examples=("binas check runs/first", "binas check runs/first --resamples 5000 --out check.json"),
+)

@@ -1,0 +1,184 @@
+"""Estimate what each choice contributes to accuracy, on one half of the validation images.
+
+Random architectures are measured on the other half (:mod:`binas.tasks.sample`), so that estimates are judged on images
+they have not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from binas.base.errors import ConfigError, DataError
+from binas.base.identity import identity_of
+from binas.base.progress import Progress
+from binas.base.settings import Settings
+from binas.tables.contributions import Contributions
+from binas.tasks._base import Step, Task
+from binas.tasks.artefacts import CONTRIBUTIONS, OUTCOMES, write_each
+
+if TYPE_CHECKING:
+    from binas.contributions.outcomes import Evaluator
+    from binas.data.images import IndexedImages
+    from binas.run.run import Run
+
+Half = Literal["first", "second", "both"]
+FEWEST = 10  # images of a half: as many groups as cross-validation forms
+
+
+class EstimateSettings(Settings):
+    """What each choice contributes to accuracy, measured on one half of the validation images."""
+
+    protocol: Literal["factorial", "paper"] = Field("factorial", description="ours, or the paper's")
+    passes: int = Field(24, ge=2, description="factorial: passes over the images, at most")
+    outcome: Literal["correct", "probability", "log-probability"] = Field(
+        "log-probability", description="factorial: what is fitted"
+    )
+    stability: float | None = Field(
+        None, ge=0, le=1, description="factorial: stop at this Kendall tau between halves; none = all passes"
+    )
+    repeats: int = Field(10, ge=1, description="paper: passes per decision")
+    reading: Literal["base", "depth"] = Field(
+        "base", description="paper: a config's accuracy minus E[Acc], or minus E[Acc | depth]"
+    )
+    budget: int | None = Field(
+        None, ge=1, description="most image evaluations to spend, instead of passes; none = no such limit"
+    )
+    images: int | None = Field(None, ge=2, description="only about this many images; none = the whole half")
+    half: Half = Field("first", description="which half of the validation images")
+    seed: int = Field(0, ge=0, description="of the drawn paths")
+
+
+def validation_images(run: Run, half: Half, count: int | None = None) -> IndexedImages:
+    """The validation images of a run, one half of them or both, or about ``count`` of those; never test images."""
+    from binas.contributions.sampling import image_halves
+    from binas.contributions.supernet_evaluator import indexed
+    from binas.data.division import stratified_sample
+
+    images = indexed(run.data.validation, run.data.name)
+    if half != "both":
+        images = images.take(image_halves(len(images))[("first", "second").index(half)])
+    return images if count is None else images.take(stratified_sample(images.labels, count, 0))
+
+
+def estimates(run: Run, progress: Progress) -> Iterator[Contributions]:
+    """Better and better answers; passes recorded for the same weights, images and seed are used again."""
+    from binas.contributions.factorial import factorial
+    from binas.contributions.journal import Journal
+    from binas.contributions.paper import paper
+    from binas.contributions.supernet_evaluator import SupernetEvaluator
+    from binas.training.checkpoint import weights_digest
+
+    settings, supernet = run.settings(EstimateSettings), run.supernet()
+    images = validation_images(run, settings.half, settings.images)
+    evaluator = SupernetEvaluator(supernet, run.data, images, weights_digest(supernet))
+    amount = affordable_amount(settings, evaluator)
+    identity: dict[str, Any] = {
+        "protocol": settings.protocol,
+        "evaluator": evaluator.fingerprint,
+        "space": run.space.fingerprint,
+        "images": evaluator.images,
+        "seed": settings.seed,
+    }
+    folder = run.folder / OUTCOMES / f"{settings.protocol}-{identity_of(identity)[:8]}"
+    journal = Journal(folder, identity)
+    if settings.protocol == "paper":
+        return paper(evaluator, journal, amount, settings.reading, settings.seed, progress)
+    return factorial(
+        evaluator, journal, amount, settings.outcome, settings.stability, settings.seed, progress
+    )
+
+
+def affordable_amount(settings: EstimateSettings, evaluator: Evaluator) -> int:
+    """Passes of the factorial protocol, or repeats of the paper's, that the budget pays for."""
+    from binas.contributions.paper import paper_passes
+    from binas.contributions.passes import affordable
+
+    budget, images = settings.budget, evaluator.images
+    if settings.protocol == "factorial":
+        return settings.passes if budget is None else affordable(budget, images, 2, "the protocol")
+    each = paper_passes(evaluator.space)
+    if budget is None:
+        return settings.repeats
+    return min(settings.repeats, affordable(budget, images, each, "one repeat") // each)
+
+
+def describe_contributions(answer: Contributions) -> str:
+    """The measurement in one line."""
+    about = answer.provenance.to_data()
+    stable = f", stability {about['stability']:.3f}" if "stability" in about else ""
+    return (
+        f"E[Acc] {answer.base:.2f} ± {answer.base_stderr:.2f} % from {about['evaluations']:,} image evaluations "
+        f"({about['images']:,} validation images{stable})"
+    )
+
+
+def _work(run: Run, progress: Progress) -> None:
+    """Write the table again and again, better each time; passes are kept in ``outcomes/``."""
+    from binas.training.reporting import Reporter
+
+    reporter = Reporter(run.folder)
+    reporter.start("estimate", run.settings(EstimateSettings).passes, 0)
+
+    def recorded() -> Iterator[Contributions]:
+        for number, answer in enumerate(estimates(run, progress), 1):
+            about = answer.provenance.to_data()
+            figures = {"base": answer.base, "base_stderr": answer.base_stderr}
+            figures |= {key: float(about[key]) for key in ("stability",) if key in about}
+            reporter.record(number, int(about["evaluations"]), figures)
+            yield answer
+
+    answer = write_each(CONTRIBUTIONS, run, recorded())
+    reporter.finish()
+    progress.say(describe_contributions(answer))
+
+
+def _ask(run: Run, out: Path, progress: Progress) -> Contributions:
+    """The same to a file outside the run; passes are shared with it."""
+    for answer in estimates(run, progress):
+        answer.save(out)
+    return answer
+
+
+def _check(run: Run) -> None:
+    """Refuse too few validation images, and images that cannot be asked for one by one, before anything is trained."""
+    if run.config.data.streaming:
+        raise DataError(
+            f"data.streaming is on for {run.config.data.title}, and a stream has no image to come back to, but "
+            "contributions are measured on the same images again and again. Give --set data.streaming=false, so that the "
+            "images are stored first. Nothing was trained or changed; only `binas train` alone can stream."
+        )
+    images = run.data.validation
+    if len(images) // 2 < FEWEST:
+        raise ConfigError(
+            f"{run.data.name} has {len(images)} validation images; a run needs at least {2 * FEWEST}, one half to measure "
+            "contributions, the other to check them. Give more images or a larger data.validation_share."
+        )
+
+
+ESTIMATE = Task(
+    "estimate",
+    EstimateSettings,
+    (
+        Step(
+            "estimate",
+            "measure what each choice contributes",
+            _work,
+            (CONTRIBUTIONS.file,),
+            ("estimate",),
+            after=("train.supernet",),
+            kept=(OUTCOMES,),
+            amount="estimate.passes",
+        ),
+    ),
+    ask=_ask,
+    check=_check,
+    examples=(
+        "binas estimate runs/first --passes 48",
+        "binas estimate runs/first --budget 75000 --half both --out all.json",
+        "binas estimate runs/first --protocol paper --repeats 10 --out paper.json",
+    ),
+)

@@ -1,0 +1,178 @@
+"""Export the networks of a run as files for others, each with what was asked, predicted and measured."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from binas.base.files import exists
+from binas.base.identity import flattened
+from binas.base.progress import Progress
+from binas.base.settings import Settings
+from binas.tasks._base import Step, Task
+from binas.tasks.artefacts import ANSWERS, EXPORT as FOLDER, NETWORKS, Answer, NetworkRecord
+from binas.training.config import FinetuneSettings
+
+if TYPE_CHECKING:
+    from binas.export import AccuracyFact, Exported, LatencyFact, ModelFacts
+    from binas.export.model_file import ModelFile
+    from binas.run.run import Run
+    from binas.search.problem import SearchProblem
+    from binas.tasks.finetune import TunedNetwork
+
+Format = Literal["onnx", "torch", "safetensors"]
+DATA_LICENCES = dict.fromkeys(("embedded", "fashion-mnist"), "MIT, Zalando SE")
+TO_MS = {"ms": 1.0, "s": 1e3, "us": 1e-3}
+
+
+class ExportSettings(Settings):
+    """What a finished network is written as."""
+
+    formats: tuple[Format, ...] = Field(
+        ("onnx", "safetensors"), min_length=1, description="kinds of files; torch is torch.export's"
+    )
+    int8: bool = Field(
+        False, description="also an ONNX file quantised to 8 bits; both are measured on this machine"
+    )
+    normalised: bool = Field(False, description="ONNX and torch files take normalised images, not bytes")
+
+
+def export_tuned(
+    run: Run,
+    tuned: TunedNetwork,
+    folder: Path | None = None,
+    formats: Collection[Format] | None = None,
+    limits: Sequence[str] | None = None,
+    latency: Sequence[LatencyFact] | None = None,
+    command: str | None = None,
+) -> Exported:
+    """Write a fine-tuned network as files for others, by default into its folder; what is there is not made again.
+
+    ``limits``, ``latency`` and ``command`` go into the card; those not given stay as an earlier export says. Without any
+    the command is that of fine-tuning and exporting this one network.
+    """
+    from binas.export import Quantisation, export_network
+    from binas.export.model_file import JSON, read_model_file
+
+    settings = run.settings(ExportSettings)
+    folder = folder or tuned.folder / FOLDER
+    known = next((path for path in (folder / JSON, tuned.folder / FOLDER / JSON) if exists(path)), None)
+    old = None if known is None else read_model_file(known)
+    facts = _facts(run, tuned, old, limits, latency, command)
+    quantisation = Quantisation(run.data) if settings.int8 else None
+    kind: Literal["bytes", "normalised"] = "normalised" if settings.normalised else "bytes"
+    return export_network(tuned.network, facts, folder, formats or settings.formats, kind, quantisation)
+
+
+def _facts(
+    run: Run,
+    tuned: TunedNetwork,
+    old: ModelFile | None,
+    limits: Sequence[str] | None,
+    latency: Sequence[LatencyFact] | None,
+    command: str | None,
+) -> ModelFacts:
+    from binas.export import ModelFacts
+
+    data = run.data
+    return ModelFacts(
+        name=f"{run.space.name}-{tuned.record.name}",
+        space=run.space,
+        architecture=run.space.parse(tuned.record.architecture),
+        mean=data.mean,
+        std=data.std,
+        classes=data.classes,
+        data=data.name,
+        data_licence=DATA_LICENCES.get(run.config.data.kind, ""),
+        limits=tuple(limits) if limits is not None else old.limits if old else (),
+        latency=tuple(latency) if latency is not None else old.latency if old else (),
+        accuracy=tuple(_accuracy_facts(tuned)),
+        command=command or (old.command if old else _commands(run, tuned.record)),
+    )
+
+
+def _commands(run: Run, record: NetworkRecord) -> str:
+    """How to make the network again from the trained run."""
+    usual = flattened(run.settings(FinetuneSettings).model_dump(mode="json"))
+    changed = [
+        f"{key}={json.dumps(value)}" for key, value in record.settings.items() if usual.get(key) != value
+    ]
+    options = [part for change in changed for part in ("--set", f"finetune.{change}")]
+    folder = str(run.folder)
+    first = ["binas", "finetune", folder, "--arch", record.architecture, "--name", record.name, *options]
+    return f"{shlex.join(first)} && {shlex.join(['binas', 'export', folder, '--network', record.name])}"
+
+
+def _accuracy_facts(tuned: TunedNetwork) -> Iterable[AccuracyFact]:
+    from binas.export import AccuracyFact
+
+    how = "trained from scratch" if tuned.record.from_scratch else "fine-tuned"
+    shared = "with the supernet's weights, BatchNorm re-estimated"
+    for weights, held in ((shared, tuned.one_shot), (how, tuned.tuned)):
+        yield AccuracyFact(weights, "validation", held.validation.percent, held.validation.images)
+        yield AccuracyFact(weights, "test", held.test.percent, held.test.images)
+
+
+def run_command(run: Run) -> str:
+    """The command that makes a run again from its own configuration."""
+    folder = run.folder.absolute()
+    return shlex.join(["binas", "run", f"{folder.name}/config.yaml", "--out", f"{folder.name}-again"])
+
+
+def _work(run: Run, progress: Progress) -> None:
+    """Export the network of every limit; limits with the same answer share its folder and its card."""
+    from binas.tasks.finetune import open_tuned
+    from binas.tasks.search import open_problem
+
+    networks, problem = run.networks, open_problem(run)
+    answers = {answer.question: answer for answer in ANSWERS.read(run)}
+    for name in dict.fromkeys(record.name for record in networks.values()):
+        asked = [answers[question] for question, record in networks.items() if record.name == name]
+        exported = export_tuned(
+            run,
+            open_tuned(run, name),
+            limits=[answer.limits_text for answer in asked],
+            latency=_latency(asked[0], problem),
+            command=run_command(run),
+        )
+        progress.say(f"{NETWORKS}/{name}/{FOLDER}: {', '.join(path.name for path in exported.files)}")
+
+
+def _latency(answer: Answer, problem: SearchProblem) -> list[LatencyFact]:
+    """Predicted and measured latency in ms, where the table is one of time."""
+    from binas.export import LatencyFact
+
+    cost = problem.costs.get("latency")
+    if cost is None or cost.unit.name not in TO_MS:
+        return []
+    scale, about = TO_MS[cost.unit.name], cost.provenance
+    where = about.device or "unknown device", about.runtime or "unknown runtime"
+    facts = [LatencyFact("predicted", scale * answer.costs["latency"].value, *where)]
+    reading = answer.measured("latency")
+    return facts if reading is None else [*facts, LatencyFact("measured", scale * reading.measured, *where)]
+
+
+EXPORT = Task(
+    "export",
+    ExportSettings,
+    (
+        Step(
+            "export",
+            "write the networks as files for others",
+            _work,
+            (f"{NETWORKS}/*/{FOLDER}/model.*",),
+            ("export",),
+            after=("search", "finetune"),
+            sorts=True,
+        ),
+    ),
+    examples=(
+        "binas export runs/first",
+        "binas export runs/first --network best --formats onnx --int8 --out deploy",
+    ),
+)

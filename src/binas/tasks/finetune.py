@@ -1,0 +1,305 @@
+"""Fine-tune every architecture a run has found, as a network of its own (paper appendix "Overview", phase 3).
+
+A network's folder is named by its architecture, not by a limit: limits that have the same answer share it, and a new
+limit trains only what is new.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from binas.base.errors import ConfigError, FileError
+from binas.base.files import dump_json, exists, read_json, read_text, write_text
+from binas.base.identity import file_digest, flattened
+from binas.base.progress import Progress
+from binas.space.architecture import Architecture
+from binas.space.blockstrings import read_architecture
+from binas.space.space import SearchSpace
+from binas.tasks._base import Step, Task
+from binas.tasks.artefacts import (
+    ANSWERS,
+    HEAVIEST,
+    NETWORK,
+    NETWORKS,
+    SUPERNET,
+    NetworkRecord,
+    network_folder,
+    network_names,
+    read_network,
+)
+from binas.training.config import FinetuneSettings, TrainSettings
+from binas.training.judgement import HeldOut, Judgement
+
+if TYPE_CHECKING:
+    from binas.run.config import Change
+    from binas.run.run import Run
+    from binas.supernet.network import Supernet
+    from binas.supernet.static import StaticNetwork
+    from binas.training.losses import Teacher
+
+INPUTS = "inputs.json"
+
+
+@dataclass(frozen=True)
+class TunedNetwork:
+    """A fine-tuned network of a run; ``new`` says whether this call finished it."""
+
+    folder: Path
+    record: NetworkRecord
+    network: StaticNetwork
+    new: bool
+
+    @property
+    def one_shot(self) -> HeldOut:
+        """Accuracy with the supernet's weights, BatchNorm re-estimated."""
+        return self.record.judgement.one_shot
+
+    @property
+    def tuned(self) -> HeldOut:
+        """Accuracy after fine-tuning."""
+        return self.record.judgement.tuned
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Fine-tuning of several networks of one run: supernet, teacher and the teacher's logits are made once."""
+
+    run: Run
+
+    @property
+    def settings(self) -> FinetuneSettings:
+        """How networks are tuned."""
+        return self.run.settings(FinetuneSettings)
+
+    @cached_property
+    def supernet(self) -> Supernet:
+        """The weights networks start from."""
+        return self.run.supernet()
+
+    @cached_property
+    def heaviest(self) -> Supernet:
+        """The weights they are taught by."""
+        return self.run.supernet(HEAVIEST)
+
+    @cached_property
+    def teacher(self) -> Teacher:
+        """The heaviest network with its logits."""
+        from binas.training.phases import teacher_of
+
+        return teacher_of(self.heaviest, self.run.data, self.settings.distillation)
+
+    def tune(
+        self, architecture: Architecture, name: str | None = None, progress: Progress | None = None
+    ) -> TunedNetwork:
+        """Fine-tune one architecture, and judge it once; what is finished is only read.
+
+        An interrupted call resumes. A folder of another architecture, or of other settings, is refused.
+        """
+        from binas.training.checkpoint import weights_digest
+        from binas.training.loop import make_accelerator
+        from binas.training.phases import Bench, fine_tune
+        from binas.training.reporting import Reporter
+        from binas.training.tuned import judge
+
+        run, config = self.run, self.run.settings(TrainSettings)
+        run.space.check(architecture)
+        folder = network_folder(run.folder, name or run.network_name(architecture))
+        old = _own_record(folder, architecture)
+        accelerator = make_accelerator(config)
+        reporter = Reporter(folder, progress) if accelerator.is_main_process else Reporter()
+        bench = Bench(run.data, config, folder, accelerator, reporter)
+        start = time.monotonic()
+        network = fine_tune(self.supernet, self.heaviest, architecture, bench, self.settings, self.teacher)
+        if old is not None and old.weights == weights_digest(network):
+            return TunedNetwork(folder, old, network, new=False)
+        judgement = judge(network, self.supernet, architecture, bench, self.settings.recalibration)
+        record = self._record(folder.name, architecture, network, judgement, time.monotonic() - start)
+        if accelerator.is_main_process:
+            write_text(folder / NETWORK, dump_json(record.model_dump(mode="json")))
+        return TunedNetwork(folder, record, network, new=True)
+
+    def _record(
+        self,
+        name: str,
+        architecture: Architecture,
+        network: StaticNetwork,
+        judgement: Judgement,
+        seconds: float,
+    ) -> NetworkRecord:
+        from binas.costs.analytic import architecture_work
+        from binas.training.checkpoint import weights_digest
+
+        work = architecture_work(self.run.space, architecture)
+        return NetworkRecord(
+            name=name,
+            architecture=str(architecture),
+            from_scratch=self.settings.from_scratch,
+            settings=flattened(self.settings.model_dump(mode="json")),
+            weights=weights_digest(network),
+            judgement=judgement,
+            parameters=work.params,
+            macs=work.macs,
+            seconds=round(seconds, 2),
+        )
+
+
+def _own_record(folder: Path, architecture: Architecture) -> NetworkRecord | None:
+    """The record in a folder, if there is one; an error where it is another architecture's."""
+    if not exists(folder / NETWORK):
+        return None
+    record = read_network(folder)
+    if record.architecture != str(architecture):
+        raise FileError(
+            f"{folder} holds the network {record.architecture}, not {architecture}. Give another name. "
+            "Nothing was changed."
+        )
+    return record
+
+
+def open_tuned(run: Run, network: str | Path) -> TunedNetwork:
+    """A fine-tuned network of a run, by its name or its folder."""
+    from binas.supernet.static import StaticNetwork
+    from binas.training.checkpoint import load_checkpoint, load_weights, weights_digest
+    from binas.training.loop import WEIGHTS
+
+    folder = Path(network) if exists(Path(network) / NETWORK) else network_folder(run.folder, str(network))
+    if not exists(folder / NETWORK):
+        known = ", ".join(network_names(run.folder)) or "none yet"
+        raise FileError(
+            f"{run.folder} has no finished network {str(network)!r} (it has: {known}). `binas finetune {run.folder} "
+            "--arch ...` makes one."
+        )
+    record = read_network(folder)
+    built = StaticNetwork.from_architecture(run.space, run.space.parse(record.architecture))
+    load_weights(built, load_checkpoint(folder / "finetune", WEIGHTS).tensors, str(folder))
+    if weights_digest(built) != record.weights:
+        raise FileError(
+            f"{folder / NETWORK} belongs to other weights than those in {folder / 'finetune'}: fine-tuning was done again "
+            "and not finished. `binas finetune` with the same settings finishes it."
+        )
+    return TunedNetwork(folder, record, built.eval(), new=False)
+
+
+def find_tuned(run: Run, architecture: Architecture) -> TunedNetwork:
+    """The fine-tuned network of an architecture, whatever its name; one trained from scratch only if there is no other."""
+    records = [read_network(network_folder(run.folder, name)) for name in network_names(run.folder)]
+    fitting = [record for record in records if record.architecture == str(architecture)]
+    if not fitting:
+        raise FileError(
+            f"{architecture} is not fine-tuned in {run.folder}. `binas finetune {run.folder} --arch {architecture}` "
+            "does it."
+        )
+    usual = run.network_name(architecture)
+    best = min(fitting, key=lambda record: (record.from_scratch, record.name != usual))
+    return open_tuned(run, best.name)
+
+
+def read_choice(space: SearchSpace, text: str) -> Architecture:
+    """An architecture as a user names it: ``heaviest``, ``lightest``, in any written form, or a file.
+
+    A file holds an architecture in a written form, or a JSON object that says its ``architecture``, such as
+    ``binas search --json`` prints.
+    """
+    named = {"heaviest": True, "lightest": False}
+    if text in named:
+        return space.extreme(named[text])
+    path = Path(text)
+    if not exists(path):
+        return read_architecture(space, text)
+    content = read_text(path).strip()
+    data = read_json(path) if content.startswith("{") else None
+    if isinstance(data, dict) and isinstance(data.get("architecture"), str):
+        content = data["architecture"]
+    return read_architecture(space, content)
+
+
+def run_to_tune(folder: Path, changes: Iterable[Change] = ()) -> Run:
+    """A run with settings of ``finetune`` changed for this call; its configuration stays as it is."""
+    from binas.run.config import FILE, load_config
+    from binas.run.run import Run, open_run
+    from binas.training.phases import check_training
+
+    opened = open_run(folder)
+    config = load_config(folder / FILE, changes)
+    if config.model_copy(update={"finetune": opened.settings(FinetuneSettings)}) != opened.config:
+        raise ConfigError(
+            "only settings that begin with finetune. can be changed here: the supernet of this run was made "
+            "with the others. Nothing was changed."
+        )
+    run = Run(folder, config, opened.space)
+    check_training(run.settings(TrainSettings), run.settings(FinetuneSettings), run.data)
+    return run
+
+
+def tune_all(
+    run: Run, architectures: Sequence[Architecture], progress: Progress
+) -> dict[Architecture, NetworkRecord]:
+    """Fine-tune architectures one after the other; what is done with the same settings and weights is read."""
+    tuning, records = Tuning(run), {}
+    for number, architecture in enumerate(architectures):
+        part = progress.part(number, len(architectures), f"network {number + 1} of {len(architectures)}")
+        records[architecture] = _tune_own(tuning, architecture, part)
+    return records
+
+
+def _tune_own(tuning: Tuning, architecture: Architecture, progress: Progress) -> NetworkRecord:
+    """One network of the run; what is there of other settings or weights is set aside first."""
+    from binas.run.engine import keep_old
+
+    run = tuning.run
+    folder, identity = network_folder(run.folder, run.network_name(architecture)), _identity(run)
+    if exists(folder) and not (exists(folder / INPUTS) and read_json(folder / INPUTS) == identity):
+        name = folder.relative_to(run.folder).as_posix()
+        place = keep_old(run.folder, "finetune", [name])
+        progress.say(f"{name} of before moved to {place.relative_to(run.folder)}")
+    elif exists(folder / NETWORK):
+        return read_network(folder)
+    write_text(folder / INPUTS, dump_json(identity))
+    tuned = tuning.tune(architecture, progress=progress)
+    progress.say(
+        f"{architecture}: {tuned.one_shot.validation.percent:.2f} % one-shot, "
+        f"{tuned.tuned.validation.percent:.2f} % tuned (validation images)"
+    )
+    return tuned.record
+
+
+def _identity(run: Run) -> dict[str, Any]:
+    """What a tuned network depends on beside its architecture."""
+    train = run.settings(TrainSettings)
+    weights = {phase: file_digest(run.folder / phase / "weights.json")[:16] for phase in (HEAVIEST, SUPERNET)}
+    general = {"seed": train.seed, "mixed_precision": train.mixed_precision}
+    return {**general, **flattened(run.settings(FinetuneSettings).model_dump(mode="json")), **weights}
+
+
+def _work(run: Run, progress: Progress) -> None:
+    """Tune the answer to every limit."""
+    texts = dict.fromkeys(answer.architecture for answer in ANSWERS.read(run) if answer.architecture)
+    tune_all(run, [run.space.parse(text) for text in texts], progress)
+
+
+FINETUNE = Task(
+    "finetune",
+    FinetuneSettings,
+    (
+        Step(
+            "finetune",
+            "fine-tune what was found",
+            _work,
+            (f"{NETWORKS}/*/{NETWORK}",),
+            ("train.seed", "train.mixed_precision", "finetune"),
+            after=("train.heaviest", "train.supernet", "search"),
+            sorts=True,
+            amount="finetune.epochs",
+        ),
+    ),
+    examples=(
+        "binas finetune runs/first",
+        "binas finetune runs/first --arch best.json --name best --epochs 10",
+        "binas finetune runs/first --arch best.json --from-scratch",
+    ),
+)

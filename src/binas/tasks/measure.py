@@ -1,0 +1,270 @@
+"""Measure what each choice costs: latency here or from a table; MACs, parameters and memory are counted.
+
+Several backends or numbers of threads make variants: the search then chooses among them as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field, field_validator
+
+from binas.base.errors import TableError
+from binas.base.files import exists
+from binas.base.identity import file_digest
+from binas.base.progress import Progress
+from binas.base.settings import Settings
+from binas.costs.analytic import counted_costs
+from binas.costs.backends import BACKENDS, DEFAULT_BACKEND
+from binas.costs.settings import Settings as MeasuredWith
+from binas.space.space import SearchSpace
+from binas.tables.costs import Cost, CostTable, load_costs
+from binas.tables.entries import Column
+from binas.tables.units import parse_unit
+from binas.tasks._base import OneOrMore, Step, Task
+from binas.tasks.artefacts import COSTS
+
+if TYPE_CHECKING:
+    from binas.base.interval import Interval
+    from binas.costs.measure import MeasuredCost
+    from binas.costs.session import Plan
+    from binas.run.run import Run
+    from binas.search.on_device import MeasureCost
+    from binas.space.architecture import Architecture
+
+NONE = "none"
+JOURNAL = ".journal"
+UNITS = {"latency": "ms", "energy": "mJ"}
+
+
+class MeasureSettings(Settings):
+    """What networks cost: measured on this machine, or read from a table. MACs, parameters and memory are counted."""
+
+    backend: OneOrMore[str] = Field(
+        (DEFAULT_BACKEND,),
+        min_length=1,
+        description=f"what runs the networks: {', '.join(BACKENDS)}, or none = only what can be counted; several = the "
+        "search chooses",
+    )
+    device: Literal["cpu", "cuda"] = Field("cpu", description="where they run")
+    threads: OneOrMore[int] = Field(
+        (1,), min_length=1, description="CPU threads; several = the search chooses"
+    )
+    batch: int = Field(1, ge=1, description="images of one run; a latency is that of the whole batch")
+    dtype: Literal["float32", "float16", "bfloat16"] = Field(
+        "float32", description="numbers they compute with"
+    )
+    memory_format: Literal["contiguous", "channels_last"] = Field(
+        "contiguous", description="layout of images in torch"
+    )
+    onednn: bool = Field(True, description="torch's CPU library; the paper measured without it")
+    quantity: Literal["latency", "energy"] = Field("latency", description="what is measured")
+    samples: int = Field(
+        30, ge=0, le=10_000, description="random networks, built whole, that calibrate and verify the table"
+    )
+    rounds: int = Field(60, ge=1, le=100_000, description="samples of each entry, at least")
+    tolerance: float = Field(0.01, gt=0, le=1, description="relative uncertainty to reach for each entry")
+    seconds: float = Field(300.0, gt=0, description="time for measuring, at most, for each variant")
+    seed: int = Field(0, ge=0, description="of the drawn networks and the order of measuring")
+    table: Path | None = Field(
+        None, description="a cost table (.json, .csv) to use instead of measuring, such as that of a phone"
+    )
+
+    @field_validator("backend")
+    @classmethod
+    def _known(cls, backends: tuple[str, ...]) -> tuple[str, ...]:
+        for backend in backends:
+            if backend not in (*BACKENDS, NONE) or (backend == NONE and len(backends) > 1):
+                raise ValueError(f"must be of {', '.join(BACKENDS)}, or {NONE} alone")
+        return backends
+
+    @field_validator("threads")
+    @classmethod
+    def _positive(cls, threads: tuple[int, ...]) -> tuple[int, ...]:
+        if min(threads) < 1:
+            raise ValueError("must be greater than or equal to 1")
+        return threads
+
+    @property
+    def variants(self) -> dict[str, MeasuredWith]:
+        """Every setting to measure in, named by what differs; a single one is called by the empty name."""
+        named = {}
+        for backend, threads in product(self.backend, self.threads):
+            parts = [f"backend={backend}"] if len(self.backend) > 1 else []
+            parts += [f"threads={threads}"] if len(self.threads) > 1 else []
+            named[", ".join(parts)] = MeasuredWith(
+                backend, self.device, threads, self.batch, self.dtype, self.memory_format, self.onednn
+            )
+        return named
+
+    @property
+    def plan(self) -> Plan:
+        """How carefully to measure."""
+        from binas.costs.session import Plan
+
+        return Plan(rounds=self.rounds, tolerance=self.tolerance, budget=self.seconds, seed=self.seed)
+
+    @property
+    def measures(self) -> bool:
+        """Whether anything is measured on this machine."""
+        return self.table is None and NONE not in self.backend
+
+
+def measure_costs(
+    space: SearchSpace, settings: MeasureSettings, out: Path, progress: Progress, fresh: bool = False
+) -> CostTable:
+    """The table of a space as the settings say: measured (samples are kept beside ``out`` until it is), or read."""
+    counted = counted_costs(space)
+    if settings.table is not None:
+        given = load_costs(settings.table, space)
+        return CostTable(space, {**counted, **given.costs}, given.variants)
+    measured = {
+        name: _measure(
+            space, settings, how, out.with_name(f"{out.name}{JOURNAL}{number or ''}"), fresh, progress
+        )
+        for number, (name, how) in enumerate(settings.variants.items())
+        if settings.measures
+    }
+    first = next(iter(measured.values()), {})
+    variants = measured if len(measured) > 1 else {}
+    table = CostTable(space, {**counted, **first}, variants)
+    if not table.costs:
+        raise TableError("there is no cost to limit: set measure.backend or measure.table.")
+    return table
+
+
+def _measure(
+    space: SearchSpace,
+    settings: MeasureSettings,
+    how: MeasuredWith,
+    journal: Path,
+    fresh: bool,
+    progress: Progress,
+) -> Mapping[str, Cost]:
+    """One cost in one setting, calibrated and verified on whole networks."""
+    from binas.costs.measure import Measuring, measure_space
+
+    measuring = Measuring(how, settings.quantity, settings.plan, journal, not fresh, progress)
+    done = measure_space(space, measuring, settings.samples, settings.seed, settings.quantity)
+    for line in describe_measured(done):
+        progress.say(line)
+    return {done.cost.name: done.cost}
+
+
+def describe_measured(done: MeasuredCost) -> list[str]:
+    """What a session found, for people: entries, the formula, how it holds on whole networks, warnings."""
+    known, session = done.cost.provenance, done.session
+    lines = [
+        f"{done.cost.name} in {done.cost.unit.name} on {known.device}, {known.runtime}: {len(session.estimates)} entries, "
+        f"at least {known.repeats} samples each, in {session.seconds:.0f} s"
+    ]
+    if known.calibration is not None:
+        lines.append(f"formula: {known.calibration.form}")
+    if known.verification is not None:
+        lines.append(known.verification.sentence())
+    return [*lines, *(f"warning: {warning}" for warning in session.warnings)]
+
+
+def write_costs(
+    space: SearchSpace, settings: MeasureSettings, out: Path, progress: Progress, fresh: bool = False
+) -> CostTable:
+    """Measure, write the table, then drop the samples it was made of."""
+    table = measure_costs(space, settings, out, progress, fresh)
+    table.save(out)
+    for journal in out.parent.glob(f"{out.name}{JOURNAL}*"):
+        journal.unlink()
+    return table
+
+
+def measure_on_device(space: SearchSpace, plan: Plan, progress: Progress) -> MeasureCost:
+    """A function that measures one cost of an architecture, built whole, as its table was measured."""
+    from binas.costs.measure import measure_architecture, measuring_again
+
+    def measure(cost: Cost, architecture: Architecture) -> Interval:
+        how = replace(measuring_again(cost, plan), progress=progress)
+        return measure_architecture(space, architecture, how)
+
+    return measure
+
+
+def known_costs(settings: MeasureSettings, space: SearchSpace) -> dict[str, Cost]:
+    """The costs a run will have, those that are measured with zeros."""
+    counted = counted_costs(space)
+    if settings.table is not None:
+        return {**counted, **load_costs(settings.table, space).costs}
+    if not settings.measures:
+        return counted
+    name = settings.quantity
+    return {**counted, name: Cost(name, parse_unit(UNITS[name]), 0.0, Column.full(space, 0.0))}
+
+
+def _facts(run: Run) -> dict[str, Any]:
+    """What a cost table depends on: the space, and the file it is read from, or settings, device and runtime."""
+    settings, facts = run.settings(MeasureSettings), {"space": run.space.fingerprint}
+    if settings.table is not None:
+        digest = file_digest(settings.table) if exists(settings.table) else "missing"
+        return {**facts, "contents of measure.table": digest}
+    if not settings.measures:
+        return {**facts, "measure.backend": NONE}
+    values = settings.model_dump(mode="json", exclude={"table"})
+    return {**facts, **{f"measure.{key}": value for key, value in values.items()}, **_device(settings)}
+
+
+def _device(settings: MeasureSettings) -> dict[str, Any]:
+    """The device by its model, and the version of what runs there."""
+    from binas.costs.machine import device_name, runtime_name
+
+    variants = list(settings.variants.values())
+    try:
+        names = dict.fromkeys(runtime_name(how) for how in variants)
+        return {"device": device_name(variants[0]), "runtime": ", ".join(names)}
+    except (RuntimeError, AssertionError):  # how torch says that there is no GPU
+        return {"device": "not on this machine"}
+
+
+def _check(run: Run) -> None:
+    """Raise an error if what the run is to measure with cannot run here."""
+    from binas.costs.backends import make_backend
+
+    settings = run.settings(MeasureSettings)
+    for how in settings.variants.values() if settings.measures else ():
+        make_backend(how)
+
+
+def _work(run: Run, progress: Progress) -> None:
+    """Write the table, and keep how far it was off on whole networks among the figures."""
+    from binas.training.reporting import keep_figures
+
+    table = write_costs(run.space, run.settings(MeasureSettings), run.folder / COSTS.file, progress)
+    for name, cost in table.costs.items():
+        check = cost.provenance.verification
+        if check is not None:
+            errors = {"mape_percent": check.mape_percent.value, "bias_percent": check.bias_percent.value}
+            keep_figures(run.folder, f"measure {name}", {**errors, "spearman": check.spearman.value})
+
+
+MEASURE = Task(
+    "measure",
+    MeasureSettings,
+    (
+        Step(
+            "measure",
+            "measure what each choice costs, and verify the formula on whole networks",
+            _work,
+            (COSTS.file,),
+            facts=_facts,
+            scratch=(f"{COSTS.file}{JOURNAL}",),
+        ),
+    ),
+    ask=lambda run, out, progress: write_costs(run.space, run.settings(MeasureSettings), out, progress),
+    check=_check,
+    examples=(
+        "binas measure runs/first",
+        "binas measure runs/first --threads 1 --threads 2",
+        "binas measure --space demo --backend onnxruntime --out costs.json",
+    ),
+)

@@ -1,0 +1,118 @@
+"""Sample: random architectures measured one by one, on images that contributions were not measured on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from binas.base.files import exists
+from binas.base.progress import Progress
+from binas.base.settings import Settings
+from binas.space.architecture import Architecture
+from binas.tables.samples import Samples, load_samples
+from binas.tasks._base import Step, Task
+from binas.tasks.artefacts import SAMPLES, write_each
+from binas.tasks.estimate import Half, validation_images
+from binas.training.config import TrainSettings
+
+if TYPE_CHECKING:
+    from binas.run.run import Run
+
+
+class SampleSettings(Settings):
+    """Random architectures measured one by one on the other half of the images: estimates are judged by them."""
+
+    count: int = Field(100, ge=2, description="architectures to measure")
+    strata: Literal["uniform", "cost"] = Field(
+        "uniform", description="uniform over decisions, or evenly over the range of MACs"
+    )
+    recalibrate: bool = Field(False, description="re-estimate each one's BatchNorm on training images first")
+    half: Half = Field("second", description="which half of the validation images")
+    seed: int = Field(0, ge=0, description="of the drawn architectures")
+
+
+def sample(run: Run, known_at: Path, progress: Progress) -> Iterator[Samples]:
+    """All samples so far, after each new one; those already at ``known_at`` that were measured in the same way stay."""
+    from binas.contributions.sampling import architectures_to_measure, measure_samples
+    from binas.training.checkpoint import weights_digest
+
+    settings, supernet = run.settings(SampleSettings), run.supernet()
+    images = validation_images(run, settings.half)
+    recalibration = run.settings(TrainSettings).supernet.recalibration if settings.recalibrate else 0
+    about = {
+        "images": len(images),
+        "recalibrated_on": recalibration,
+        "strata": settings.strata,
+        "seed": settings.seed,
+        "weights": weights_digest(supernet),
+        "image_set": images.fingerprint,
+    }
+    asked = architectures_to_measure(run.space, settings.count, settings.strata, settings.seed)
+    known = _known(run, known_at, about, asked, progress)
+    return measure_samples(supernet, run.data, images, asked, recalibration, known, about, progress)
+
+
+def _known(
+    run: Run, path: Path, about: Mapping[str, Any], asked: Sequence[Architecture], progress: Progress
+) -> Samples | None:
+    """Of the samples there, those that are asked for and were measured in the same way; the run's others are set aside."""
+    from binas.run.engine import keep_old
+
+    if not exists(path):
+        return None
+    known = load_samples(path, run.space)
+    was, names = known.provenance.to_data(), set(asked)
+    usable = all(was.get(key) == value for key, value in about.items())
+    if usable and names.issuperset(known.architectures):
+        return known
+    if path.parent == run.folder:
+        place = keep_old(run.folder, "sample", [path.name])
+        progress.say(f"{path.name} of before moved to {place.relative_to(run.folder)}")
+    kept = [row for row in known.rows if row.architecture in names] if usable else []
+    return Samples(run.space, tuple(kept), known.provenance) if kept else None
+
+
+def describe_samples(samples: Samples) -> str:
+    """The range of what was measured."""
+    accuracy, images = samples.accuracy, samples.provenance.to_data().get("images", 0)
+    return (
+        f"{len(samples)} architectures on {images:,} images: {accuracy.min():.2f} to {accuracy.max():.2f} %, mean "
+        f"{accuracy.mean():.2f} %"
+    )
+
+
+def _work(run: Run, progress: Progress) -> None:
+    path = run.folder / SAMPLES.file
+    progress.say(describe_samples(write_each(SAMPLES, run, sample(run, path, progress))))
+
+
+def _ask(run: Run, out: Path, progress: Progress) -> Samples:
+    for samples in sample(run, out, progress):
+        samples.save(out)
+    return samples
+
+
+SAMPLE = Task(
+    "sample",
+    SampleSettings,
+    (
+        Step(
+            "sample",
+            "measure random architectures on other images",
+            _work,
+            (SAMPLES.file,),
+            ("sample",),
+            after=("train.supernet",),
+            sorts=True,
+            amount="sample.count",
+        ),
+    ),
+    ask=_ask,
+    examples=(
+        "binas sample runs/first --count 500",
+        "binas sample runs/first --count 500 --strata cost --recalibrate --out samples-cost.json",
+    ),
+)

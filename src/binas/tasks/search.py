@@ -1,0 +1,199 @@
+"""Search: the proven best architecture for each limit, kept on the device where it was measured, and the frontier."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, StringConstraints, field_validator
+
+from binas.base.errors import BinasError, ConfigError, ProblemError
+from binas.base.files import read_text, write_text
+from binas.base.progress import Progress
+from binas.base.settings import Settings
+from binas.estimators.registry import candidates, find_candidate
+from binas.search.frontier import Frontier, frontier
+from binas.search.infeasible import why_no_answer
+from binas.search.limits import check_form, parse_limits, parts_of, question_name
+from binas.search.on_device import keep_limits
+from binas.search.problem import SearchProblem
+from binas.search.result import SearchResult
+from binas.search.solve import solve
+from binas.search.solvers import SOLVERS
+from binas.tasks._base import AUTO, Step, Task
+from binas.tasks.artefacts import ANSWERS, CHOICE, FRONTIER, SAMPLES, Answer
+from binas.tasks.measure import MeasureSettings, known_costs, measure_on_device
+
+if TYPE_CHECKING:
+    from binas.run.run import Run
+
+Question = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class SearchSettings(Settings):
+    """The questions to answer, each exactly."""
+
+    limits: tuple[Question, ...] = Field(
+        ("latency=50%",),
+        min_length=1,
+        description="one search each: COST=QUANTITY with a unit (latency=0.2ms, params=300k), or in percent of the "
+        "way from the least to the greatest cost a network of the space has by the table (latency=40%); several "
+        "limits at once are joined by 'and'",
+    )
+    estimator: str = Field(
+        AUTO, description="what predicts accuracy; auto = the one that the check chose, or a name it judged"
+    )
+    solver: str = Field("auto", description="a solver of `binas solvers`; auto is exact")
+    time_limit: float | None = Field(None, gt=0, description="seconds a solver may take; none = unlimited")
+    closed_loop: bool | None = Field(
+        None,
+        description="build and measure each answer, and search again with tighter limits until the measured one keeps "
+        "them; none = where this run measured the table",
+    )
+    seconds_per_network: float = Field(30.0, gt=0, description="time to measure one answer, at most")
+    seed: int = Field(0, ge=0, description="of randomised solvers")
+
+    @field_validator("limits")
+    @classmethod
+    def _readable(cls, limits: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            for limit in limits:
+                check_form(limit)
+        except BinasError as error:
+            raise ValueError(str(error)) from error
+        if len(set(limits)) < len(limits):
+            raise ValueError("the same limit stands there twice")
+        return limits
+
+    @field_validator("solver")
+    @classmethod
+    def _known_solver(cls, solver: str) -> str:
+        if solver not in SOLVERS:
+            raise ValueError(f"must be one of {', '.join(SOLVERS)}")
+        return solver
+
+    @field_validator("estimator")
+    @classmethod
+    def _known_estimator(cls, name: str) -> str:
+        if name not in (AUTO, *candidates()):
+            raise ValueError(f"must be {AUTO} or one of {', '.join(candidates())}")
+        return name
+
+
+def check_questions(run: Run) -> None:
+    """Raise an error for a limit that the search would refuse after hours of training: its cost, unit or percentage."""
+    costs, names = known_costs(run.settings(MeasureSettings), run.space), dict[str, str]()
+    for question in run.questions:
+        for part in parts_of(question):
+            parse_limits(part.partition("@")[0], run.space, costs)  # conditions wait until the table is there
+        other = names.setdefault(question_name(question), question)
+        if other != question:
+            raise ConfigError(f"search.limits: {question!r} and {other!r} say the same; keep one of them.")
+
+
+def open_problem(run: Run) -> SearchProblem:
+    """The search problem of a run's tables, without limits."""
+    return run.tables.problem(estimator=run.settings(SearchSettings).estimator)
+
+
+def _work(run: Run, progress: Progress) -> None:
+    """Write the answer to each limit, and the frontier for the cost of the first."""
+    problem, questions = open_problem(run), run.questions
+    resolved = {text: parse_limits(text, run.space, problem.costs) for text in questions}
+    write_text(run.folder / FRONTIER, frontier(problem, resolved[questions[0]][0].cost).to_csv())
+    for number, (text, limits) in enumerate(resolved.items()):
+        if ANSWERS.find(run, text) is None:  # else answered before an interruption
+            part = progress.part(number, len(questions), text)
+            ANSWERS.write(run, text, answer(run, text, problem.with_limits(limits), part))
+    known = ANSWERS.read(run)
+    if not any(item.architecture for item in known):
+        raise ProblemError(f"no limit has an answer: {' '.join(item.why for item in known)}")
+
+
+def answer(run: Run, question: str, problem: SearchProblem, progress: Progress) -> Answer:
+    """The answer to one question, and why there is none where there is none."""
+    settings = run.settings(SearchSettings)
+    on_device = (
+        run.settings(MeasureSettings).measures if settings.closed_loop is None else settings.closed_loop
+    )
+    result, why = search_for(problem, settings, on_device and _is_measured(problem), progress)
+    if why:
+        progress.say(why)
+    return Answer.of(question, problem, result, why, estimator_name(run))
+
+
+def search_for(
+    problem: SearchProblem, settings: SearchSettings, on_device: bool, progress: Progress
+) -> tuple[SearchResult, str]:
+    """The best architecture, built and measured where ``on_device``; and why there is none, empty where there is one."""
+
+    def search(tightened: SearchProblem) -> SearchResult:
+        return solve(tightened, settings.solver, time_limit=settings.time_limit, seed=settings.seed)
+
+    if not on_device:
+        result = search(problem)
+        return result, why_no_answer(result)
+    from binas.costs.measure import measurable
+    from binas.costs.session import Plan
+
+    plan = Plan(budget=settings.seconds_per_network)
+    measure = measure_on_device(problem.space, plan, progress)
+    done = keep_limits(problem, measurable(problem.costs), measure, search)
+    broken = done.steps and not done.kept
+    return done.result, done.sentence() if broken else why_no_answer(done.result)
+
+
+def _is_measured(problem: SearchProblem) -> bool:
+    """Whether an upper limit is on a cost whose table says how it was measured."""
+    from binas.costs.measure import measurable
+
+    known = measurable(problem.costs)
+    return any(limit.cost in known and not limit.lower for limit in problem.limits)
+
+
+def read_frontier(run: Run) -> Frontier:
+    """The frontier as the search wrote it."""
+    return Frontier.from_csv(read_text(run.folder / FRONTIER), open_problem(run))
+
+
+def estimator_name(run: Run) -> str:
+    """The estimator the search of a run believes."""
+    name = run.settings(SearchSettings).estimator
+    return CHOICE.read(run).chosen if name == AUTO else name
+
+
+def _estimator(run: Run) -> dict[str, Any]:
+    """The estimator, and the samples where it learned from them; the figures of the check do not matter."""
+    from binas.base.files import exists
+    from binas.base.identity import file_digest
+
+    if run.settings(SearchSettings).estimator == AUTO and not exists(run.folder / CHOICE.file):
+        return {"estimator": None}
+    name = estimator_name(run)
+    samples = run.folder / SAMPLES.file
+    learned = find_candidate(name).learns and exists(samples)
+    return {"estimator": name, **({"samples": file_digest(samples)[:16]} if learned else {})}
+
+
+SEARCH = Task(
+    "search",
+    SearchSettings,
+    (
+        Step(
+            "search",
+            "find the best architecture for each limit",
+            _work,
+            (ANSWERS.files, FRONTIER),
+            ("search",),
+            after=("measure", "estimate"),
+            order=("check",),
+            facts=_estimator,
+        ),
+    ),
+    examples=(
+        "binas search runs/first",
+        "binas search example -l latency=45ms -l params=5M --top 5",
+        "binas search runs/first -l 'latency=25% and params<=300k' --json",
+        "binas search example -l latency=45ms --solver evolution --seed 3",
+        "binas search measured -l latency=0.2ms --on-device",
+    ),
+)

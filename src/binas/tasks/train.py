@@ -1,0 +1,111 @@
+"""Train the supernet: read the images, train the heaviest network, then all of them (paper appendix "Overview")."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from binas.base.progress import Progress
+from binas.tasks._base import Step, Task
+from binas.tasks.artefacts import DATA, HEAVIEST, SUPERNET, DataRecord
+from binas.training.config import TrainSettings
+
+if TYPE_CHECKING:
+    from binas.run.run import Run
+    from binas.training.phases import Bench
+
+
+def _record_data(run: Run, progress: Progress) -> None:
+    """Write what the images are."""
+    data = run.data
+    height, width = data.size
+    parts = {name: len(getattr(data, name)) for name in ("train", "validation", "test")}
+    DATA.write(
+        run,
+        DataRecord(
+            fingerprint=data.fingerprint(),
+            images=parts,
+            classes=data.classes,
+            channels=data.channels,
+            height=height,
+            width=width,
+        ),
+    )
+    progress.say(
+        f"{parts['train']:,} images to train with, {parts['validation']:,} to validate, {parts['test']:,} to test; "
+        f"{len(data.classes)} classes of {data.channels} x {height} x {width}"
+    )
+
+
+def _train_heaviest(run: Run, progress: Progress) -> None:
+    """Phase 1."""
+    from binas.training.phases import train_heaviest
+
+    train_heaviest(run.space, bench(run, progress))
+
+
+def _train_supernet(run: Run, progress: Progress) -> None:
+    """Phase 2, from the weights of phase 1."""
+    from binas.training.phases import train_heaviest, train_supernet
+
+    where = bench(run, progress)
+    train_supernet(train_heaviest(run.space, where), where)
+
+
+def bench(run: Run, progress: Progress) -> Bench:
+    """Where training happens; figures and progress are those of the first process."""
+    from binas.training.loop import make_accelerator
+    from binas.training.phases import Bench
+    from binas.training.reporting import Reporter
+
+    settings = run.settings(TrainSettings)
+    accelerator = make_accelerator(settings)
+    reporter = Reporter(run.folder, progress) if accelerator.is_main_process else Reporter()
+    return Bench(run.data, settings, run.folder, accelerator, reporter)
+
+
+def is_helper() -> bool:
+    """Whether this is one of several processes of a launcher, and not the first, which prepares, writes and speaks."""
+    return os.environ.get("RANK", "0") != "0"
+
+
+def meet(run: Run) -> None:
+    """Wait for the other processes of a launcher, so that all find the folder as the first has prepared it."""
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        from binas.training.loop import make_accelerator
+
+        make_accelerator(run.settings(TrainSettings)).wait_for_everyone()
+
+
+def help_training(run: Run) -> None:
+    """What every process but the first does: both phases, each in step with the others; it writes nothing."""
+    meet(run)
+    _train_supernet(run, Progress())
+
+
+def _images(run: Run) -> dict[str, Any]:
+    """Space and images by their fingerprints."""
+    return {"space": run.space.fingerprint, "images": run.images}
+
+
+def _phase(name: str, does: str, work: Any, **more: Any) -> Step:
+    """A phase of training: expensive, its weights in a folder of its own."""
+    files = (f"{name}/weights.json", f"{name}/weights-*")
+    settings = ("train.seed", "train.mixed_precision", f"train.{name}")
+    amount = f"train.{name}.epochs"
+    return Step(f"train.{name}", does, work, files, settings, expensive=True, amount=amount, **more)
+
+
+TRAIN = Task(
+    "train",
+    TrainSettings,
+    (
+        Step("train.data", "read and check the images", _record_data, (DATA.file,), ("data",), facts=_images),
+        _phase(HEAVIEST, "train the heaviest network", _train_heaviest, facts=_images),
+        _phase(SUPERNET, "train the supernet", _train_supernet, after=("train.heaviest",)),
+    ),
+    examples=(
+        "binas train runs/first --set train.supernet.epochs=12 --redo",
+        "binas train runs/first --config configs/demo.yaml",
+    ),
+)

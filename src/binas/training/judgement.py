@@ -1,0 +1,40 @@
+"""How good a network is: plain values, read without torch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Share of ``images`` classified rightly, in percent, with its standard error sqrt(p (1 - p) / n)."""
+
+    percent: float
+    images: int
+
+    @property
+    def error(self) -> float:
+        """Standard error in points."""
+        share = self.percent / 100
+        return 100 * math.sqrt(share * (1 - share) / self.images)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Accuracy on the validation images, by which the epoch was chosen, and on the test images, which chose nothing."""
+
+    validation: Accuracy
+    test: Accuracy
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A network before (the supernet's weights, BatchNorm re-estimated) and after fine-tuning.
+
+    ``epoch`` is the one that was kept; 0 is the start.
+    """
+
+    one_shot: HeldOut
+    tuned: HeldOut
+    epoch: int

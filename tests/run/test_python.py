@@ -1,0 +1,233 @@
+"""Runs from Python: what the command line does, with every check it makes, and what it leaves to be read."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import binas
+from binas.base.errors import BinasError, ConfigError, FileError
+from binas.run.config import FILE
+from binas.run.start import ask, do_task
+from binas.search import frontier
+from binas.tables import load_contributions, load_costs, load_samples
+from binas.tasks import all_tasks
+from binas.tasks.check import CheckSettings
+from binas.tasks.search import SearchSettings, open_problem
+from tiny_run import STEPS, one_thread
+
+TASKS = all_tasks()
+
+
+def contents(folder, *without):
+    """Bytes and times of every file, but those in some folders."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    names = {path: path.relative_to(folder).as_posix() for path in files}
+    return {
+        name: (path.read_bytes(), path.stat().st_mtime_ns)
+        for path, name in names.items()
+        if name.partition("/")[0] not in without
+    }
+
+
+class TestWholeRun:
+    def test_it_is_done_and_says_so(self, finished):
+        run = binas.open_run(finished)
+        assert [(item.state.step.name, item.state.word) for item in run.status] == [
+            (step, "done") for step in STEPS
+        ]
+        assert run.report == finished / "report.html"
+        assert "<html" in run.report.read_text()
+
+    def test_its_answers_are_typed(self, finished):
+        run = binas.open_run(finished)
+        assert [answer.question for answer in run.answers] == ["latency=30%", "latency=70%"]
+        for answer in run.answers:
+            (limit,) = answer.limits
+            assert answer.status == "optimal"
+            assert answer.costs["latency"].value <= limit.value
+            network = run.networks[answer.question]
+            assert network.architecture == answer.architecture
+            assert network.name == run.network_name(answer.architecture)
+            assert 0 <= network.judgement.tuned.test.percent <= 100
+
+    def test_its_frontier_is_the_one_a_new_search_finds(self, finished):
+        run = binas.open_run(finished)
+        read, computed = run.frontier, frontier(open_problem(run), "latency")
+        assert len(read) > 2
+        assert (read.cost, read.error) == (computed.cost, computed.error)
+        assert list(read) == list(computed)
+        for answer in run.answers:
+            best = read.at(answer.limits[0].value)
+            assert best.accuracy == pytest.approx(answer.accuracy)
+
+    def test_its_frontier_is_read_from_the_file(self, copied):
+        path = copied / "frontier.csv"
+        path.write_text("\n".join(path.read_text().splitlines()[:3]) + "\n")
+        assert len(binas.open_run(copied).frontier) == 2
+
+    def test_parts_of_the_configuration_are_given_as_arguments(self, copied, config):
+        run = binas.run(config, out=copied, check={"resamples": 12})
+        assert run.settings(CheckSettings).resamples == 12
+        assert binas.open_run(copied).settings(CheckSettings).resamples == 12
+        same = binas.run(out=copied)  # the run's own configuration
+        assert same.settings(CheckSettings).resamples == 12
+        assert {item.state.word for item in same.status} == {"done"}
+
+    @pytest.mark.parametrize(
+        ("changes", "match"),
+        [
+            ({"search": {"limits": ["latency=45"]}}, "has no unit"),
+            ({"search": {"limits": ["energy=1mJ"]}}, "no cost 'energy'"),
+            ({"search": {"limit": ["latency=45ms"]}}, "search.limit is not a setting; allowed here are limits"),
+            ({"search": {"estimator": "oracle"}}, "must be auto or one of additive"),
+            ({"train": {"supernet": {"batch_size": 5000}}}, "train.supernet.batch_size"),
+            ({"serach": {}, "spaces": "demo"}, "spaces is not a setting"),
+            ({"data": {"limit": 40}}, "validation images; a run needs at least 20"),
+            ({"measure": {"table": None, "device": "cuda"}}, "cuda"),
+        ],
+    )
+    def test_every_check_is_made_before_anything_is_trained(self, config, tmp_path, changes, match):
+        with pytest.raises(BinasError, match=match):
+            binas.run(config, out=tmp_path / "run", **changes)
+        assert not (tmp_path / "run").exists()
+
+    def test_training_is_not_thrown_away_unasked(self, copied):
+        before = contents(copied)
+        with pytest.raises(ConfigError, match=r"train\.seed was 0, now 5.*--redo"):
+            binas.run(out=copied, train={"seed": 5})
+        assert contents(copied) == before
+
+    def test_there_must_be_a_run_to_open(self, tmp_path):
+        with pytest.raises(FileError, match="there is no run in"):
+            binas.open_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "import binas",
+        "import binas.run.status",
+        "from binas.run.config import load_config; import binas",
+        "from binas import open_run; import binas",
+        "import binas; binas.run; import binas.run.engine as engine; engine.advance",
+    ],
+)
+def test_the_room_of_runs_can_be_called_whatever_was_imported_before(first, tmp_path):
+    script = (
+        f"{first}\n"
+        "from binas import run\n"
+        "for call in (run, binas.run):\n"
+        "    try:\n"
+        "        call('nowhere.yaml', out='run')\n"
+        "    except binas.base.errors.FileError as error:\n"
+        "        print('nowhere.yaml' in str(error))\n"
+        "import binas.run.folder as folder\n"
+        "print(binas.run.folder is folder)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["True"] * 3, done.stderr
+
+
+class TestDoTask:
+    def test_changes_are_kept_in_the_configuration(self, copied):
+        run, done = do_task(copied, TASKS["check"], ["check.resamples=12"])
+        assert done == ["check"]
+        assert run.settings(CheckSettings).resamples == 12
+        assert "resamples: 12" in (copied / FILE).read_text()
+        before = contents(copied)
+        assert do_task(copied, TASKS["check"])[1] == []
+        assert do_task(copied, TASKS["check"], [("check.resamples", 12)])[1] == []
+        assert contents(copied) == before
+
+    def test_a_change_of_another_task_makes_only_that_stale(self, copied):
+        _, done = do_task(copied, TASKS["check"], ["search.solver=bcfw"])
+        assert done == []
+        assert binas.open_run(copied).settings(SearchSettings).solver == "bcfw"
+        stale = [item.state.step.name for item in binas.open_run(copied).status if item.state.word != "done"]
+        assert stale[0] == "search"
+
+    @pytest.mark.parametrize("change", ["check.resamples=0", "train.seed=5", "search.limits=[energy=1mJ]"])
+    def test_what_is_refused_changes_nothing(self, copied, change):
+        before = contents(copied)
+        with pytest.raises(BinasError):
+            do_task(copied, TASKS["check"], [change])
+        assert contents(copied) == before
+
+    def test_again_sets_aside_what_is_there_recorded_passes_too(self, copied):
+        with one_thread():
+            _, done = do_task(copied, TASKS["estimate"], again=True)
+        assert done == ["estimate"]
+        kept = {path.relative_to(copied / "old").parts[1] for path in (copied / "old").glob("*/*")}
+        assert kept == {"contributions.json", "outcomes"}
+        assert {item.state.word for item in binas.open_run(copied).status} == {"done"}  # the same came out
+
+
+QUESTIONS = {
+    "measure": ["measure.table=null", "measure.backend=none"],
+    "estimate": ["estimate.passes=6", "estimate.half=both"],
+    "sample": ["sample.count=3", "sample.strata=cost"],
+    "check": ["check.resamples=7"],
+    "report": ["report.cost=macs"],
+}
+
+
+class TestAsk:
+    def test_every_task_that_can_be_asked_is_tried(self):
+        assert set(QUESTIONS) == {name for name, task in TASKS.items() if task.ask is not None}
+
+    @pytest.mark.parametrize("name", QUESTIONS)
+    def test_the_run_is_left_as_it_is(self, finished, tmp_path, name):
+        out = tmp_path / ("page.html" if name == "report" else "answer.json")
+        before, passes = contents(finished, "outcomes"), contents(finished / "outcomes")
+        with one_thread():
+            answer = ask(finished, TASKS[name], out, QUESTIONS[name])
+        assert contents(finished, "outcomes") == before
+        assert passes.items() <= contents(finished / "outcomes").items()
+        assert answer is not None
+        assert out.exists()
+        assert [path.name for path in tmp_path.iterdir()] == [out.name]
+
+    def test_answers_are_those_of_the_changed_settings(self, finished, tmp_path):
+        run = binas.open_run(finished)
+        with one_thread():
+            for name, changes in QUESTIONS.items():
+                ask(finished, TASKS[name], tmp_path / f"{name}.html", changes)
+        costs = load_costs(shutil.copy(tmp_path / "measure.html", tmp_path / "costs.json"), run.space)
+        assert "latency" not in costs.costs
+        samples = load_samples(shutil.copy(tmp_path / "sample.html", tmp_path / "samples.json"), run.space)
+        assert (len(samples), samples.provenance.to_data()["strata"]) == (3, "cost")
+        whole = load_contributions(shutil.copy(tmp_path / "estimate.html", tmp_path / "c.json"), run.space)
+        assert whole.provenance.to_data()["images"] == len(run.data.validation)
+
+    def test_passes_are_shared_with_the_step(self, copied, tmp_path, monkeypatch):
+        """What a question recorded the step does not evaluate again, and the other way round."""
+        evaluated = []
+        evaluator = "binas.contributions.supernet_evaluator.SupernetEvaluator"
+        real = binas.contributions.supernet_evaluator.SupernetEvaluator.outcomes
+
+        def outcomes(self, *arguments):
+            evaluated.append(len(arguments[0]))
+            return real(self, *arguments)
+
+        monkeypatch.setattr(f"{evaluator}.outcomes", outcomes)
+        with one_thread():
+            same = ask(copied, TASKS["estimate"], tmp_path / "same.json")
+            assert evaluated == []
+            assert same.base == binas.open_run(copied).tables.contributions.base
+            more = ask(copied, TASKS["estimate"], tmp_path / "more.json", ["estimate.passes=6"])
+            assert evaluated
+            evaluated.clear()
+            run, done = do_task(copied, TASKS["estimate"], ["estimate.passes=6"])
+        assert (done, evaluated) == (["estimate"], [])
+        assert run.tables.contributions.base == more.base
+
+    def test_what_belongs_to_the_run_cannot_be_asked(self, finished, tmp_path):
+        with pytest.raises(ConfigError, match=r"`binas finetune` has no --out"):
+            ask(finished, TASKS["finetune"], tmp_path / "x")
+
+    def test_bad_settings_are_refused(self, finished, tmp_path):
+        with pytest.raises(ConfigError, match=r"sample\.count"):
+            ask(finished, TASKS["sample"], tmp_path / "x.json", ["sample.count=1"])
+        assert not (tmp_path / "x.json").exists()

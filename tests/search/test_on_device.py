@@ -1,0 +1,171 @@
+"""The loop on invented devices: slower than their table, unsteady, hopeless."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from binas.base.errors import ProblemError
+from binas.base.interval import Interval
+from binas.search import SearchProblem, Status, evaluate, solve
+from binas.search.on_device import keep_limits
+from binas.space import load_space
+from binas.testing.paper_example import paper_contributions, paper_costs
+
+SPACE = load_space("imagenet-mbconv")
+CONTRIBUTIONS, COSTS = paper_contributions(SPACE), paper_costs(SPACE)
+
+
+@dataclass
+class Device:
+    """Needs ``factor`` times what the table says plus ``offset`` ms, known to ``uncertainty``."""
+
+    problem: SearchProblem
+    factor: float = 1.0
+    offset: float = 0.0
+    uncertainty: float = 0.01
+    built: int = 0
+
+    def __call__(self, cost, architecture):
+        self.built += 1
+        value = self.factor * self.problem.cost(cost.name, architecture) + self.offset
+        return Interval(value, value * (1 - self.uncertainty), value * (1 + self.uncertainty))
+
+
+def problem(*limits):
+    return SearchProblem.build(CONTRIBUTIONS, COSTS, limits)
+
+
+def loop(device, asked, names=("latency",), **more):
+    return keep_limits(asked, names, device, lambda p: solve(p), **more)
+
+
+def test_a_device_as_fast_as_its_table_needs_one_look():
+    asked = problem("latency=45ms")
+    device = Device(asked, factor=0.9)
+    done = loop(device, asked)
+    assert done.kept
+    assert device.built == 1
+    assert done.result.architecture == solve(asked).architecture
+    (step,) = done.steps
+    assert (step.asked, step.limit) == (45.0, 45.0)
+    assert step.measured == pytest.approx(0.9 * step.predicted)
+
+
+@pytest.mark.parametrize(("factor", "offset"), [(1.2, 0.0), (1.0, 6.0), (1.1, 3.0), (1.5, -2.0)])
+def test_a_slower_device_gets_a_network_that_keeps_the_limit(factor, offset):
+    asked = problem("latency=45ms")
+    device = Device(asked, factor, offset)
+    done = loop(device, asked)
+    assert done.kept
+    assert not done.steps[0].kept
+    assert done.steps[-1].kept
+    assert done.steps[-1].high <= 45.0
+    assert len(done.steps) <= 6
+    assert done.result.status is Status.OPTIMAL
+    # Little is given up: no more than two percent of the time that was allowed lies idle.
+    assert done.steps[-1].high > 0.98 * 45.0
+
+
+class Disturbed(Device):
+    """As fast as its table, but readings ``slow`` (counted from 1) come out half as slow again."""
+
+    slow: tuple[int, ...] = ()
+
+    def __call__(self, cost, architecture):
+        reading = super().__call__(cost, architecture)
+        factor = 1.5 if self.built in self.slow else 1.0
+        return Interval(*(factor * value for value in (reading.value, reading.low, reading.high)))
+
+
+def test_one_disturbed_reading_is_taken_again():
+    asked = problem("latency=45ms")
+    device = Disturbed(asked, factor=0.98)
+    device.slow = (1,)
+    done = loop(device, asked)
+    assert device.built == 2
+    assert done.result.architecture == solve(asked).architecture
+    assert done.steps[-1].kept
+
+
+def test_a_limit_that_was_tightened_too_far_is_widened_again():
+    """The first network is slow twice; the one found under the tightened limit shows that the device is not."""
+    asked = problem("latency=45ms")
+    device = Disturbed(asked, factor=0.98)
+    device.slow = (1, 2)
+    done = loop(device, asked)
+    answer = [step for step in done.steps if step.architecture == done.result.architecture]
+    assert answer[-1].kept
+    assert answer[-1].high > 0.98 * 45.0
+    assert solve(asked).accuracy - done.result.accuracy < 0.01
+
+
+def test_the_answer_is_the_best_for_what_was_learned():
+    """On a device exactly 20 % slower the loop ends at the optimum of the limit divided by 1.2 and the bound."""
+    asked = problem("latency=45ms")
+    done = loop(Device(asked, 1.2), asked)
+    right = solve(problem(f"latency={45.0 / (1.2 * 1.01):.9f}ms"))
+    assert done.result.accuracy == pytest.approx(right.accuracy)
+
+
+def test_an_impossible_limit_is_reported_with_what_was_seen():
+    asked = problem("latency=40ms")
+    done = loop(Device(asked, factor=5.0), asked)
+    assert not done.kept
+    assert done.result.architecture is None
+    assert done.result.status is Status.INFEASIBLE
+    assert "no network keeps latency <= 40 ms when measured: 1 was built" in done.sentence()
+
+
+def test_a_limit_impossible_by_the_table_builds_nothing():
+    asked = problem("latency=1ms")
+    device = Device(asked)
+    done = loop(device, asked)
+    assert device.built == 0
+    assert done.steps == ()
+    assert done.result.status is Status.INFEASIBLE
+
+
+def test_a_device_that_gets_slower_with_every_look_is_given_up():
+    asked = problem("latency=60ms")
+
+    def worse(cost, architecture):
+        value = 60.1
+        return Interval(value, value, value)
+
+    done = keep_limits(asked, ["latency"], worse, lambda p: solve(p), most=4)
+    assert len(done.steps) == 4
+    assert len({step.architecture for step in done.steps}) == 4
+    assert done.result.architecture is None
+    assert done.result.status is Status.STOPPED_WITHOUT_ANSWER
+    assert "4 were built, and no other was tried" in done.sentence()
+
+
+def test_other_limits_stay_and_the_tightest_of_several_counts():
+    asked = problem("latency=50ms", "latency=45ms", "params=6M", "latency>=20ms")
+    done = loop(Device(asked, 1.2), asked)
+    found = evaluate(asked, done.result.architecture)
+    assert found.feasible
+    assert {step.asked for step in done.steps} == {45.0}
+
+
+def test_the_history_is_in_the_result():
+    asked = problem("latency=45ms")
+    done = loop(Device(asked, 1.2), asked)
+    history = done.result.to_json()["details"]["on_device"]
+    assert [step["kept"] for step in history] == [False] * (len(history) - 1) + [True]
+    assert history[0]["limit"] == history[0]["asked"] == 45.0
+    assert history[-1]["limit"] < 45.0
+    assert set(history[0]) >= {"architecture", "cost", "unit", "predicted", "measured", "low", "high"}
+
+
+@pytest.mark.parametrize("limits", [("params=6M",), ("latency>=20ms",), ()])
+def test_without_a_limit_to_keep_it_says_what_to_give(limits):
+    asked = problem(*limits)
+    with pytest.raises(ProblemError, match="give an upper limit on a cost"):
+        loop(Device(asked), asked)
+
+
+def test_at_least_one_network_is_built():
+    asked = problem("latency=45ms")
+    with pytest.raises(ProblemError, match="at least one"):
+        loop(Device(asked), asked, most=0)

@@ -140,7 +140,7 @@ class TestExport:
     )
     def test_other_files_are_no_manifest(self, tmp_path: Path, text: str) -> None:
         (tmp_path / "manifest.json").write_text(text)
-        with pytest.raises(TableError, match="is not a manifest"):
+        with pytest.raises(TableError, match=r"is damaged.*Take the manifest"):
             read_manifest(tmp_path / "manifest.json")
 
     def test_file_names_stay_in_the_folder(self, exported: tuple[Path, Manifest], tmp_path: Path) -> None:

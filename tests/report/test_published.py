@@ -51,7 +51,7 @@ def test_published_networks_in_one_session() -> None:
     rows = compare_published(device, FEW)
     assert device.sessions == [["MobileNetV2", "MobileNetV3-Large", "BINAS-A"]]
     assert [row.name for row in rows] == sorted(
-        device.sessions[0], key=lambda n: {r.name: r.latency.ms for r in rows}[n]
+        device.sessions[0], key=lambda n: {r.name: r.latency.value for r in rows}[n]
     )
     by_name = {row.name: row for row in rows}
     assert by_name["MobileNetV3-Large"].ratio == 1.0
@@ -85,7 +85,7 @@ def test_ours_of_similar_latency(example: Path) -> None:
     assert sorted(name for row in ours for name in row.beside) == sorted(row.name for row in rows)
     by_name = {row.name: row for row in rows}
     for row in ours:
-        limit = max(by_name[name].latency.ms for name in row.beside)
+        limit = max(by_name[name].latency.value for name in row.beside)
         assert row.name == str(curve.at(limit).architecture)
         assert row.top1 == curve.at(limit).accuracy
         assert row.ratio == pytest.approx(row.macs / by_name["MobileNetV3-Large"].macs)

@@ -6,9 +6,9 @@
 Contributions are measured on validation images, by the paper's protocol (sections 3.2 and 3.3, both readings) and by the
 factorial one with each kind of outcome, several seeds. They are judged on networks and images they have not seen:
 architectures drawn uniformly and evenly over the range of MACs, each extracted, with BatchNorm re-estimated as one would
-use it, and measured on test images. Kendall's tau-b is shown beside MACs alone and the noise ceiling (what a perfect
+use it, and measured on test images. Kendall's tau-b is shown with MACs alone and the noise ceiling (what a perfect
 predictor would reach, from two halves of the test images). The supernet is trained once and kept, like everything
-measured: a killed run goes on.
+measured: a killed run resumes.
 
 "Times fewer" is the number of evaluations at which the mean curve of the paper's protocol, as printed, has its best
 Kendall, divided by the number at which the mean curve of the factorial protocol first reaches the same (interpolated on a
@@ -32,16 +32,15 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from binas.cli.progress import Terminal as Progress
 
 from binas.base.files import exists
+from binas.base.progress import Terminal
 from binas.base.statistics import kendall
 from binas.contributions import (
     Journal,
     OutcomeKind,
     Recorded,
     SupernetEvaluator,
-    Terminal,
     architectures_to_measure,
     factorial_contributions,
     measure_samples,
@@ -58,10 +57,12 @@ from binas.data.division import stratified_sample
 from binas.data.images import IndexedImages
 from binas.estimators import BilinearEstimator, noise_ceiling
 from binas.run.config import load_config
+from binas.run.engine import advance
 from binas.run.run import Run
-from binas.run.start import create_run, train
+from binas.run.start import create_run
 from binas.supernet import Supernet
 from binas.tables import Contributions, Samples, load_samples
+from binas.tasks.train import TRAIN
 from binas.training.checkpoint import weights_digest
 
 CACHE = Path(__file__).parent / ".cache"
@@ -121,7 +122,8 @@ class Bench:
 def trained() -> tuple[Run, Supernet]:
     """The demo's supernet, trained by the default recipe and kept."""
     run = create_run(CACHE / "training", load_config(None))
-    return run, train(run, Progress())
+    advance(run, TRAIN.steps, Terminal())
+    return run, run.supernet()
 
 
 def some(images: IndexedImages, count: int | None) -> IndexedImages:
@@ -135,8 +137,11 @@ def judged(run: Run, supernet: Supernet, size: Size, strata: Strata, folder: Pat
     drawn = architectures_to_measure(run.space, size.judged, strata, 1)
     known = load_samples(path, run.space) if exists(path) else None
     about = {"weights": weights_digest(supernet), "image_set": images.fingerprint}
-    for found in measure_samples(supernet, run.data, images, drawn, RECALIBRATION, known, about, Terminal()):
-        found.save(path)
+    with Terminal().during(f"{strata} architectures") as progress:
+        for found in measure_samples(
+            supernet, run.data, images, drawn, RECALIBRATION, known, about, progress
+        ):
+            found.save(path)
     return found
 
 
@@ -147,9 +152,8 @@ def paper_curves(bench: Bench) -> dict[Reading, dict[Strata, Curve]]:
     rows: dict[tuple[Reading, Strata, int], list[float]] = {}
     for seed in range(size.paper_seeds):
         journal = bench.journal(f"paper-{seed}")
-        watcher, passes = Terminal(), each * size.repeats
-        with watcher.watching(f"paper, seed {seed}", passes, evaluator.images, journal.first_missing(passes)):
-            measure(evaluator, journal, passes, paper_paths(space, seed), watcher)
+        with Terminal().during(f"paper, seed {seed}") as progress:
+            measure(evaluator, journal, each * size.repeats, paper_paths(space, seed), progress)
         for repeats in range(1, size.repeats + 1):
             for reading in READINGS:
                 found = paper_contributions(space, journal, repeats, reading, {})
@@ -163,10 +167,9 @@ def factorial_curves(bench: Bench) -> dict[OutcomeKind, dict[Strata, Curve]]:
     evaluator, size, design = bench.evaluator(), bench.size, Design(bench.run.space)
     rows: dict[tuple[OutcomeKind, Strata, int], list[float]] = {}
     for seed in range(size.factorial_seeds):
-        journal, watcher = bench.journal(f"factorial-{seed}"), Terminal()
-        most = max(size.passes)
-        with watcher.watching(f"factorial, seed {seed}", most, evaluator.images, journal.first_missing(most)):
-            measure(evaluator, journal, most, factorial_paths(bench.run.space, seed), watcher)
+        journal = bench.journal(f"factorial-{seed}")
+        with Terminal().during(f"factorial, seed {seed}") as progress:
+            measure(evaluator, journal, max(size.passes), factorial_paths(bench.run.space, seed), progress)
         for passes in size.passes:
             for kind in KINDS:
                 found, _ = factorial_contributions(Recorded(design, journal, passes, seed, kinds_of(kind)))

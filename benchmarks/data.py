@@ -24,8 +24,7 @@ import numpy as np
 from PIL import Image
 
 from binas.data import FileImages, embedded
-from binas.data.decoding import Format
-from binas.data.division import Names
+from binas.data.config import Format, Names
 from binas.data.folder import image_folder
 
 COUNTS = (250, 500, 1000)

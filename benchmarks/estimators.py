@@ -13,9 +13,9 @@ count.
 A run: contributions, samples and costs of its folder; under limits spread over the range of its first cost the networks
 found are measured with the supernet's weights, BatchNorm re-estimated, on test images, which no estimator has seen.
 
-Targets: at every limit ``auto`` is at least as good as ``additive`` within two standard errors of the difference (over seeds, or
-over images; with so many limits one standard error is missed by chance), and on average over all limits it is no worse at
-all. The last line is one JSON object; exit code 1 if a target is missed.
+Targets: at every limit ``auto`` is at least as good as ``additive`` within two standard errors of the difference (over
+seeds, or over images; with so many limits one standard error is missed by chance), and on average over all limits it is
+no worse at all. The last line is one JSON object; exit code 1 if a target is missed.
 """
 
 from __future__ import annotations
@@ -182,6 +182,7 @@ def on_run(folder: Path) -> tuple[list[Row], dict[str, Any]]:
     """The same question asked of a finished run, with its supernet on test images."""
     from binas.contributions.sampling import correct_images
     from binas.run.run import open_run
+    from binas.training.config import TrainSettings
 
     run = open_run(folder)
     contributions = load_contributions(folder / "contributions.json", run.space)
@@ -195,7 +196,7 @@ def on_run(folder: Path) -> tuple[list[Row], dict[str, Any]]:
     limits = [Limit(cost, low + share * (high - low)) for share in SHARES]
     problem = SearchProblem.build(contributions, costs, limits)
     plain, chosen = (find(name, contributions, samples, problem) for name in (PLAIN, choice.chosen))
-    supernet, recalibration = run.supernet(), run.config.training.supernet.recalibration
+    supernet, recalibration = run.supernet(), run.settings(TrainSettings).supernet.recalibration
     rights = {
         item: correct_images(supernet, item, run.data, [run.data.test], recalibration)[0].astype(np.float64)
         for item in dict.fromkeys([*plain, *chosen])

@@ -24,16 +24,19 @@ import time
 from pathlib import Path
 
 import torch
-from binas.cli.progress import Terminal
 
+from binas.base.progress import Terminal
 from binas.data.augment import normalise
 from binas.run.config import load_config
+from binas.run.engine import advance
 from binas.run.run import Run
-from binas.run.start import create_run, train
+from binas.run.start import create_run
 from binas.space.sampling import sample_many
 from binas.supernet import Supernet, extract
 from binas.supernet.network import keep_memory
+from binas.tasks.train import TRAIN
 from binas.training import evaluate_architecture
+from binas.training.config import TrainSettings
 from binas.training.loop import make_optimizer
 
 CACHE = Path(__file__).parent / ".cache" / "training"
@@ -45,7 +48,7 @@ def plain_epoch_seconds(run: Run) -> float:
     """Seconds of one epoch of the heaviest network alone, from the median of a few steps."""
     torch.manual_seed(0)
     network = extract(Supernet(run.space), run.space.extreme()).train()
-    phase, data = run.config.training.heaviest, run.data
+    phase, data = run.settings(TrainSettings).heaviest, run.data
     optimizer, times = make_optimizer(network, phase), []
     for batch, _ in zip(data.train.batches(phase.batch_size, seed=0), range(PLAIN_STEPS), strict=False):
         start = time.perf_counter()
@@ -80,13 +83,13 @@ def main() -> int:
     fresh = not (CACHE / "supernet" / "weights.json").exists()
     epoch = plain_epoch_seconds(run)
     start = time.perf_counter()
-    supernet = train(run, Terminal())
+    advance(run, TRAIN.steps, Terminal())
     seconds = time.perf_counter() - start
-    found = percent(run, supernet, 8 if options.quick else 30)
+    found = percent(run, run.supernet(), 8 if options.quick else 30)
     for name, value in found.items():
         target = f"  (at least {TARGETS[name]})" if name in TARGETS else ""
         print(f"{name:18} {value:6.2f}{target}")
-    config = run.config.training
+    config = run.settings(TrainSettings)
     print(
         f"epochs: {config.heaviest.epochs} of the heaviest network, {config.supernet.epochs} of the supernet"
     )

@@ -138,6 +138,7 @@ def test_cached_teacher_equals_the_network_on_plain_images(trained):
     assert Teacher(network, data, Distillation(share=0.0)).cached is None
 
 
+@pytest.mark.slow
 def test_half_a_minute_on_the_embedded_images(tmp_path):
     """Accuracy well above chance (10), and larger sub-networks are better ones."""
     space, data = load_space("demo"), embedded(Division(limit=2400))

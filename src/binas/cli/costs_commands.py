@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from binas.base.errors import FileError, MeasureError, TableError
 from binas.base.files import exists
-from binas.cli.options import Json, Quiet, examples, show_progress
+from binas.cli.options import Json, Plot, Quiet, examples, show_progress, with_options
 from binas.cli.output import print_json, say, table
 from binas.cli.views import check_plot, plot_costs, show_costs
+from binas.costs.importing import ImportSettings, import_table
+from binas.costs.settings import Effort
 
 if TYPE_CHECKING:
+    from binas.costs.measure import MeasuredCost
     from binas.space.space import SearchSpace
-    from binas.tables import Cost, CostDiff, CostTable, Provenance
+    from binas.tables import Cost, CostDiff, CostTable
 
 costs_app = typer.Typer(
     help="Tables of costs: look at them, compare, merge, import, export blocks.", no_args_is_help=True
@@ -206,47 +209,40 @@ def _renamed(tables: dict[Path, CostTable], rename: list[str]) -> dict[Path, Cos
         "binas costs verify costs.json --samples 30", "binas costs verify costs.json --plot check.html --json"
     ),
 )
+@with_options(Effort)
 def verify(
     file: Annotated[Path, typer.Argument(help="A table made by `binas measure`.", metavar="TABLE")],
     space: Space = None,
     cost: Annotated[str | None, typer.Option(help="Which cost. [the one that was measured]")] = None,
-    samples: Annotated[int, typer.Option(min=1, max=10_000, help="Random networks, built whole.")] = 30,
-    seconds: Annotated[float, typer.Option(min=0.0, help="Time for measuring, at most.")] = 300.0,
-    tolerance: Annotated[
-        float, typer.Option(min=1e-4, max=1.0, help="Relative uncertainty to reach.")
-    ] = 0.01,
-    rounds: Annotated[int, typer.Option(min=1, max=100_000, help="Samples of each entry, at least.")] = 60,
-    seed: Annotated[int, typer.Option(min=0, help="Of the drawn networks and the order of measuring.")] = 1,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw predicted against measured networks to FILE.html or FILE.png.")
-    ] = None,
+    plot: Plot = None,
     quiet: Quiet = False,
     as_json: Json = False,
+    settings: Any = None,
 ) -> None:
     """Hold a table against whole networks measured in the same session, improve it where it is off, store the result."""
-    from binas.costs.measure import measurable, measure_space, measuring_again
-    from binas.costs.session import Plan
+    from binas.costs.measure import measurable, verify_again
 
     check_plot(plot)
     check_out(file, overwrite=True)
     costs = _load(file, space)
-    given = costs[cost or _only(measurable(costs.costs), file)]
+    name = cost or _only(measurable(costs.costs), file)
     progress, journal = show_progress(quiet, as_json), file.with_name(file.name + ".journal")
-    again = measuring_again(given, Plan(budget=seconds, tolerance=tolerance, rounds=rounds, seed=seed))
     with progress.during("verify"):
-        how = replace(again, journal=journal, progress=progress)
-        done = measure_space(costs.space, how, samples, seed, given.name, given)
-    better = replace(costs, costs={**costs.costs, given.name: done.cost})
+        done = verify_again(costs, name, settings, journal, progress)
+    better = replace(costs, costs={**costs.costs, name: done.cost})
     better.save(file)
     journal.unlink(missing_ok=True)
     plot_costs(better, plot)
-    kept = done.cost.values is given.values
-    if as_json:
-        about = {"provenance": done.cost.provenance.to_data(), "warnings": list(done.session.warnings)}
-        print_json({"table": str(file), "cost": given.name, "kept": kept, **about})
-        return
+    _show_verified(file, done, done.cost.values is costs[name].values, as_json)
+
+
+def _show_verified(file: Path, done: MeasuredCost, kept: bool, as_json: bool) -> None:
     from binas.tasks.measure import describe_measured
 
+    if as_json:
+        about = {"provenance": done.cost.provenance.to_data(), "warnings": list(done.session.warnings)}
+        print_json({"table": str(file), "cost": done.cost.name, "kept": kept, **about})
+        return
     for line in describe_measured(done):
         say(line)
     replaced = "a new table would do better, so it was replaced by what was measured now"
@@ -314,46 +310,19 @@ def export_blocks(
         "binas costs import latency.json --from tf-nas --table cpu --space my-space.yaml --out costs.json",
     ),
 )
+@with_options(ImportSettings)
 def import_costs(
     file: Annotated[
         Path, typer.Argument(help="The filled CSV, or the table of another tool.", metavar="FILE")
     ],
     out: Out,
-    source: Annotated[
-        Literal["blocks", "once-for-all", "tf-nas"], typer.Option("--from", help="What the file is.")
-    ] = "blocks",
-    space: Annotated[
-        str | None, typer.Option(help="The space. [blocks: space.yaml beside the file]", show_default=False)
-    ] = None,
-    manifest: Annotated[
-        Path | None, typer.Option(help="The manifest of the blocks. [manifest.json beside the file]")
-    ] = None,
-    unit: Annotated[str | None, typer.Option(help="Unit of values whose row names none, e.g. ms.")] = None,
-    name: Annotated[str, typer.Option(help="Name of the cost.")] = "latency",
-    combine: Annotated[
-        Literal["sum", "max"], typer.Option(help="Parts add up, or the largest counts (peak memory).")
-    ] = "sum",
-    device: Annotated[str | None, typer.Option(help="What it was measured on.")] = None,
-    runtime: Annotated[str | None, typer.Option(help="What ran the networks, with its version.")] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads it used.")] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Images of one run.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="Numbers it computed with, if not float32.")] = None,
-    part: Annotated[
-        str | None, typer.Option("--table", help="Which table of the file (tf-nas: cpu, gpu).")
-    ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
+    settings: Any = None,
 ) -> None:
     """Make a table of numbers measured elsewhere: a filled CSV of blocks, or the table of another tool."""
-    from binas.tables import Provenance
-
     check_out(out, overwrite)
-    stated = Provenance(device=device, runtime=runtime, threads=threads, batch=batch, dtype=dtype)
-    if source == "blocks":
-        costs, warnings = _filled(file, manifest, space, unit, name, combine, stated)
-    else:
-        costs, warnings = _foreign(file, source, space, name, part, stated)
-    _check_device(costs[name])
+    costs, warnings = import_table(file, settings)
     costs.save(out)
     if as_json:
         print_json({"table": str(out), "costs": list(costs.costs), "warnings": warnings})
@@ -362,66 +331,6 @@ def import_costs(
     show_costs(costs)
     for text in warnings:
         say(f"warning: {text}")
-    checked = costs[name].provenance.verification
-    if checked is not None:
-        say(
-            f"Corrected on half of the measured networks: on the other {checked.networks} its mean error is "
-            f"{checked.mape_percent.value:.1f} %, worst {checked.worst_percent:.1f} %."
-        )
-
-
-def _filled(
-    file: Path,
-    manifest: Path | None,
-    space: str | None,
-    unit: str | None,
-    name: str,
-    combine: Literal["sum", "max"],
-    stated: Provenance,
-) -> tuple[CostTable, list[str]]:
-    from binas.costs.filled import import_filled
-    from binas.costs.manifest import MANIFEST, SPACE, read_manifest
-    from binas.space.files import load_space
-
-    found = load_space(space or file.parent / SPACE)
-    made = read_manifest(manifest or file.parent / MANIFEST)
-    done = import_filled(
-        file,
-        made,
-        found,
-        unit=unit,
-        name=name,
-        combine=combine,
-        provenance=stated,
-    )
-    return done.table, list(done.warnings)
-
-
-def _foreign(
-    file: Path, source: str, space: str | None, name: str, part: str | None, stated: Provenance
-) -> tuple[CostTable, list[str]]:
-    from binas.base.errors import SpaceError
-    from binas.costs.filled import with_analytic
-    from binas.costs.foreign import read_once_for_all, read_tf_nas
-    from binas.costs.plausible import doubts
-    from binas.space.files import load_space
-
-    if space is None:
-        raise SpaceError(f"say which space the table {file} is to be read for, e.g. --space ofa-mbv3.")
-    found = load_space(space)
-    if source == "once-for-all":
-        cost = read_once_for_all(file, found, name, stated)
-    else:
-        cost = read_tf_nas(file, found, part, name, stated)
-    return with_analytic(found, cost), doubts(found, cost)
-
-
-def _check_device(cost: Cost) -> None:
-    if cost.provenance.device is None:
-        raise TableError(
-            'say what the numbers were measured on, e.g. --device "Pixel 9": a table that does not say so cannot be '
-            "told from one of another device."
-        )
 
 
 def doctor(as_json: Json = False) -> None:

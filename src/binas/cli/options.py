@@ -9,15 +9,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import typer
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from binas.base.errors import ConfigError
 from binas.base.files import parse_yaml
 from binas.base.progress import Progress, Terminal
 from binas.tasks._base import Task
+
+Command = Callable[..., None]
+Model = TypeVar("Model", bound=BaseModel)
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
@@ -41,6 +45,9 @@ Limits = Annotated[
 Dir = Annotated[
     Path, typer.Argument(help="A run, or a folder with space.yaml, contributions and costs.", metavar="DIR")
 ]
+Plot = Annotated[
+    Path | None, typer.Option(help="Draw predicted against measured networks to FILE.html or FILE.png.")
+]
 RunFolder = Annotated[Path, typer.Argument(help="Folder of a run.", metavar="RUN")]
 
 
@@ -54,35 +61,66 @@ def show_progress(quiet: bool, as_json: bool) -> Progress:
     return Progress() if quiet or as_json else Terminal()
 
 
-def with_settings(task: Task) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_settings(task: Task) -> Callable[[Command], Command]:
     """Give a command an option for every plain setting of a task; it receives what was given as ``changes``."""
+    fields = dict(_plain_fields(task.settings))
 
-    def wrap(command: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(command, eval_str=True).parameters
-        fields = dict(_plain_fields(task.settings))
+    def changes(given: dict[str, Any]) -> dict[str, Any]:
+        named = {f"{task.name}.{name}": (fields[name], given[name]) for name in fields}
+        values = [(name, _value(name, *item)) for name, item in named.items() if item[1] is not None]
+        return {"changes": [*values, *(given["set_"] or ())]}
 
+    more = inspect.Parameter("set_", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Set)
+    return _offer([*(_parameter(name, field) for name, field in fields.items()), more], changes, task.does)
+
+
+def with_options(model: type[Model]) -> Callable[[Command], Command]:
+    """Give a command an option for every field of a model; it receives the checked model as ``settings``."""
+    fields = dict(_plain_fields(model))
+
+    def settings(given: dict[str, Any]) -> dict[str, Any]:
+        values = {
+            name: _value(_flag(name, field), field, given[name])
+            for name, field in fields.items()
+            if given[name] is not None
+        }
+        try:
+            return {"settings": model.model_validate(values)}
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            name = str(wrong["loc"][0])
+            message = wrong["msg"].replace("Input should be", "must be")
+            raise ConfigError(f"{_flag(name, fields[name])}: {message}, got {wrong['input']!r}.") from error
+
+    return _offer([_parameter(name, field) for name, field in fields.items()], settings)
+
+
+def _offer(
+    options: list[inspect.Parameter], deliver: Callable[[dict[str, Any]], dict[str, Any]], does: str = ""
+) -> Callable[[Command], Command]:
+    """Add options to a command; what ``deliver`` makes of them are arguments of the command."""
+    names = {item.name for item in options}
+
+    def wrap(command: Command) -> Command:
         def called(**given: Any) -> None:
-            named = {name: given.pop(name) for name in fields}
-            changes = [
-                (f"{task.name}.{name}", _value(f"{task.name}.{name}", fields[name], value))
-                for name, value in named.items()
-                if value is not None
-            ]
-            typed = given.pop("set_") or ()
-            command(**given, changes=[*changes, *typed])
+            own = {name: value for name, value in given.items() if name not in names}
+            command(**own, **deliver(given))
 
-        parameters = [parameter for name, parameter in own.items() if name != "changes"]
-        parameters += [_parameter(name, field) for name, field in fields.items()]
-        parameters.append(
-            inspect.Parameter("set_", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Set)
-        )
+        kept = inspect.signature(command, eval_str=True).parameters
+        handed = {"changes", "settings"}
+        parameters = [*(item for name, item in kept.items() if name not in handed), *options]
         plain = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in parameters]
         called.__signature__ = inspect.Signature(plain)  # type: ignore[attr-defined]
         called.__annotations__ = {item.name: item.annotation for item in plain}
-        called.__name__, called.__doc__ = command.__name__, command.__doc__ or task.does
+        called.__name__, called.__doc__ = command.__name__, command.__doc__ or does
         return called
 
     return wrap
+
+
+def _flag(name: str, field: FieldInfo) -> str:
+    """``--time-limit`` for ``time_limit``; a field that has a title of its own is called by it."""
+    return f"--{(field.title or name).replace('_', '-')}"
 
 
 def _plain_fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
@@ -95,7 +133,7 @@ def _plain_fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     """The option of one setting; its default is 'as the run has it'."""
-    flag = f"--{name.replace('_', '-')}"
+    flag = _flag(name, field)
     shown = "" if field.is_required() else f" [{_shown(field.default)}]"
     text = field.description or ""
     description = text[:1].upper() + text[1:]

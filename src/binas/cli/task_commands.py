@@ -20,6 +20,7 @@ from binas.cli.options import (
     Dir,
     Json,
     Limits,
+    Plot,
     Quiet,
     Redo,
     RunFolder,
@@ -182,9 +183,7 @@ def measure(
         Literal["paper-cpu", "paper-gpu"] | None,
         typer.Option(help="A named setting; the other options change single values of it."),
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw predicted against measured networks to FILE.html or FILE.png.")
-    ] = None,
+    plot: Plot = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing table.")] = False,
     redo: Redo = False,
     quiet: Quiet = False,

@@ -16,6 +16,7 @@ from statistics import fmean
 from binas.base.errors import FileError, SpaceError, TableError, UnitError, several
 from binas.base.files import exists, read_text
 from binas.base.identity import file_digest
+from binas.base.interval import Interval
 from binas.costs.analytic import analytic_costs
 from binas.costs.manifest import HEADER, BlockFile, Manifest
 from binas.costs.plausible import doubts
@@ -29,6 +30,7 @@ from binas.version import __version__
 
 MAX_BYTES = 32 * 2**20
 FEW_PERCENT = 5.0
+FEWEST = 10  # whole networks to correct and verify a table with
 
 MeasuredNetworks = Sequence[tuple[Architecture, float]]
 Calibrate = Callable[[SearchSpace, Cost, MeasuredNetworks], Cost]
@@ -58,7 +60,7 @@ def import_filled(
 
     ``unit`` is that of values that do not carry one, and of the table. ``provenance`` says device, runtime and
     threads; batch and dtype are the manifest's. Rows of whole networks may stay empty; where they are filled,
-    the sum of blocks is held against them, and ``calibrate`` makes a better table of it.
+    the sum of blocks is held against them, and ``calibrate`` (:func:`correct_sum` unless given) makes a better table of it.
     """
     problems = other_space(manifest.space, space)
     if problems:
@@ -73,9 +75,26 @@ def import_filled(
         if item.architecture is not None and item.key in measured
     ]
     warnings = [*doubts(space, cost), *_doubt_sum(space, cost, networks)]
-    if networks and calibrate is not None:
-        cost = calibrate(space, cost, networks)
+    if networks:
+        cost = (calibrate or correct_sum)(space, cost, networks)
     return Filled(with_analytic(space, cost), tuple(warnings), networks)
+
+
+def correct_sum(space: SearchSpace, cost: Cost, networks: MeasuredNetworks) -> Cost:
+    """The sum of blocks corrected on some of the measured networks and verified on the others, if there are enough.
+
+    The first of the list are the lightest and the heaviest, so that what is fitted to spans the space.
+    """
+    if len(networks) < FEWEST or cost.combine == "max":
+        return cost
+    from binas.costs.calibrate import MeasuredNetwork
+    from binas.costs.verify import check_formula
+
+    measured = [
+        MeasuredNetwork(item, Interval(value, value, value), (value, value)) for item, value in networks
+    ]
+    cut = len(measured) // 2
+    return check_formula(space, cost, measured[:cut], measured[cut:], analytic_costs(space)["macs"])
 
 
 def _doubt_sum(space: SearchSpace, cost: Cost, networks: MeasuredNetworks) -> Iterator[str]:

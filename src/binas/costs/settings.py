@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
 
 from binas.base.errors import MeasureError
+from binas.base.settings import Settings as Declared
 from binas.costs.backends import DEFAULT_BACKEND
 from binas.tables.entries import Provenance
+
+if TYPE_CHECKING:
+    from binas.costs.session import Plan
 
 DEVICES = ("cpu", "cuda")
 DTYPES = ("float32", "float16", "bfloat16")
@@ -50,6 +56,25 @@ class Settings:
         data = asdict(self)
         data["processor"] = data.pop("device")
         return data
+
+
+class Effort(Declared):
+    """How carefully a table is measured and held against whole networks."""
+
+    samples: int = Field(
+        30, ge=0, le=10_000, description="random networks, built whole, that calibrate and verify the table"
+    )
+    rounds: int = Field(60, ge=1, le=100_000, description="samples of each entry, at least")
+    tolerance: float = Field(0.01, gt=0, le=1, description="relative uncertainty to reach for each entry")
+    seconds: float = Field(300.0, gt=0, description="time for measuring, at most, for each variant")
+    seed: int = Field(0, ge=0, description="of the drawn networks and the order of measuring")
+
+    @property
+    def plan(self) -> Plan:
+        """The same for a session."""
+        from binas.costs.session import Plan
+
+        return Plan(rounds=self.rounds, tolerance=self.tolerance, budget=self.seconds, seed=self.seed)
 
 
 # The paper measures PyTorch: a single CPU thread with oneDNN (MKL-DNN) off at batch 1, and a GPU at batch 64

@@ -17,10 +17,9 @@ from binas.base.errors import TableError
 from binas.base.files import exists
 from binas.base.identity import file_digest
 from binas.base.progress import Progress
-from binas.base.settings import Settings
 from binas.costs.analytic import counted_costs
 from binas.costs.backends import BACKENDS, DEFAULT_BACKEND
-from binas.costs.settings import Settings as MeasuredWith
+from binas.costs.settings import Effort, Settings as MeasuredWith
 from binas.space.space import SearchSpace
 from binas.tables.costs import Cost, CostTable, load_costs
 from binas.tables.entries import Column
@@ -41,7 +40,7 @@ JOURNAL = ".journal"
 UNITS = {"latency": "ms", "energy": "mJ"}
 
 
-class MeasureSettings(Settings):
+class MeasureSettings(Effort):
     """What networks cost: measured on this machine, or read from a table. MACs, parameters and memory are counted."""
 
     backend: OneOrMore[str] = Field(
@@ -63,13 +62,6 @@ class MeasureSettings(Settings):
     )
     onednn: bool = Field(True, description="torch's CPU library; the paper measured without it")
     quantity: Literal["latency", "energy"] = Field("latency", description="what is measured")
-    samples: int = Field(
-        30, ge=0, le=10_000, description="random networks, built whole, that calibrate and verify the table"
-    )
-    rounds: int = Field(60, ge=1, le=100_000, description="samples of each entry, at least")
-    tolerance: float = Field(0.01, gt=0, le=1, description="relative uncertainty to reach for each entry")
-    seconds: float = Field(300.0, gt=0, description="time for measuring, at most, for each variant")
-    seed: int = Field(0, ge=0, description="of the drawn networks and the order of measuring")
     table: Path | None = Field(
         None, description="a cost table (.json, .csv) to use instead of measuring, such as that of a phone"
     )
@@ -100,13 +92,6 @@ class MeasureSettings(Settings):
                 backend, self.device, threads, self.batch, self.dtype, self.memory_format, self.onednn
             )
         return named
-
-    @property
-    def plan(self) -> Plan:
-        """How carefully to measure."""
-        from binas.costs.session import Plan
-
-        return Plan(rounds=self.rounds, tolerance=self.tolerance, budget=self.seconds, seed=self.seed)
 
     @property
     def measures(self) -> bool:

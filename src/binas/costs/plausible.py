@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import theilslopes
 
 from binas.base.errors import SpaceError
 from binas.costs.analytic import config_work, shapes
@@ -137,5 +136,7 @@ def _line(points: list[_Point]) -> _Line:
     macs, costs = (np.log([getattr(point, key) for point in some]) for key in ("macs", "cost"))
     if np.ptp(macs) == 0:
         return _Line(0.0, float(np.median(costs)))
+    from scipy.stats import theilslopes
+
     slope, start, *_ = theilslopes(costs, macs)
     return _Line(float(slope), float(start))

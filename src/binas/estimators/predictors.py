@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from binas.base.errors import EstimatorError, several
 from binas.base.files import read_json
+from binas.base.settings import Settings
 from binas.estimators.closed_form import (
     AdditivePredictor,
     BilinearPredictor,
@@ -150,6 +151,38 @@ def make_predictor(
 
         return MLPPredictor(link=link, seed=seed)
     raise EstimatorError(f"there is no predictor {name[:40]!r}; choose from {', '.join(PREDICTORS)}.")
+
+
+class PredictorSettings(Settings):
+    """Which predictors are learned, from how many samples, and how they are judged."""
+
+    fit: tuple[str, ...] = Field(
+        ("additive", "bilinear", "within-stage", "quadratic"), description=f"of {', '.join(PREDICTORS)}"
+    )
+    samples: tuple[int, ...] = Field((), description="numbers of samples to learn from; none = all")
+    test: int | None = Field(None, ge=2, description="samples held out to judge by; none = a fifth")
+    link: LinkName = Field("identity", description="scale to learn on")
+    solver: Solver | None = Field(
+        None, description="svd (the paper's) or ridge; none = svd for bilinear and quadratic"
+    )
+    resamples: int = Field(1000, ge=1, description="bootstrap resamples behind the intervals")
+    seed: int = Field(0, ge=0, description="of splits, fits and resamples")
+
+
+def learn(samples: Samples, settings: PredictorSettings, folder: Path) -> tuple[list[Learned], Samples]:
+    """Fit predictors on some samples; the others, held out, come back with them.
+
+    The largest fits are saved in ``folder`` as they come, so that an interrupted call keeps what it has.
+    """
+    held = len(samples) // 5 if settings.test is None else settings.test
+    fresh, known = samples.split(held, settings.seed)
+    counts = settings.samples or (len(known),)
+    learned = []
+    for item in learning_curve(known, settings.fit, counts, settings.link, settings.solver, settings.seed):
+        if item.count == max(counts):
+            item.predictor.save(folder / item.file)
+        learned.append(item)
+    return learned, fresh
 
 
 def learning_curve(

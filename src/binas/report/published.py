@@ -15,15 +15,19 @@ from torch import nn
 
 from binas.base.errors import ProblemError
 from binas.base.interval import Interval
+from binas.base.progress import Progress
 from binas.costs.measure import Measuring
 from binas.costs.published import PublishedNetwork, published_networks
 from binas.costs.published.build import Counts, Shape, build, count
-from binas.costs.published.data import CHANNELS, RESOLUTION
-from binas.costs.session import CONTROL
+from binas.costs.published.data import CHANNELS, RESOLUTION, PublishedSettings
+from binas.costs.session import CONTROL, Plan
+from binas.costs.settings import Settings
 from binas.costs.workloads import Workload, control_workload
-from binas.search.frontier import Frontier, FrontierPoint
+from binas.search.frontier import Frontier, FrontierPoint, frontier
+from binas.search.problem import SearchProblem
 from binas.space.space import SearchSpace
 from binas.supernet import StaticNetwork
+from binas.tables.conditions import check_conditions
 from binas.tables.units import convert, parse_unit
 
 REFERENCE = "MobileNetV3-Large"
@@ -65,6 +69,22 @@ class Row:
             "top1": self.top1,
             "compared_with": list(self.compared_with),
         }
+
+
+def measure_published(
+    settings: PublishedSettings, problem: SearchProblem | None, progress: Progress
+) -> list[Row]:
+    """Published networks by rising latency, and our best within the latency of each where ``problem`` has tables of ours."""
+    curve = None if problem is None else frontier(problem, settings.cost)
+    if curve is not None:
+        about = curve.problem.costs[settings.cost].provenance
+        conditions = {"threads": str(settings.threads), "batch": str(settings.batch)}
+        check_conditions(settings.cost, about, conditions)
+    setup = Settings(backend=settings.backend, threads=settings.threads, batch=settings.batch)
+    measure = measure_networks(Measuring(setup, plan=Plan(budget=settings.seconds), progress=progress))
+    rows = compare_published(measure, settings.networks, settings.reference)
+    ours = [] if curve is None else compare_with_ours(curve, rows, measure, settings.reference)
+    return [*rows, *ours]
 
 
 def measure_networks(how: Measuring) -> Measure:

@@ -37,9 +37,7 @@ class CheckSettings(Settings):
 
 def check(tables: Folder, settings: CheckSettings, limits: Sequence[str] = ()) -> Choice:
     """Judge every estimator the tables allow, with MACs alone and the noise ceiling; ``limits`` ask for the regret."""
-    samples = tables.samples
-    if samples is None:
-        raise FileError(f"{tables.path} has no {SAMPLES.file}; `binas sample {tables.path}` measures it.")
+    samples = samples_of(tables)
     return choose_estimator(
         tables.contributions,
         samples,
@@ -49,6 +47,13 @@ def check(tables: Folder, settings: CheckSettings, limits: Sequence[str] = ()) -
         seed=settings.seed,
         limits=cost_limits(tables, samples, limits),
     )
+
+
+def samples_of(tables: Folder) -> Samples:
+    """The samples of a folder; an error where there are none."""
+    if tables.samples is None:
+        raise FileError(f"{tables.path} has no {SAMPLES.file}; `binas sample {tables.path}` measures it.")
+    return tables.samples
 
 
 def macs_of(tables: Folder, samples: Samples) -> NDArray[np.float64] | None:

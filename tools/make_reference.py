@@ -23,6 +23,7 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 from typer.models import ArgumentInfo, CommandInfo, OptionInfo
 
+from binas.base.settings import Settings
 from binas.cli.main import app
 from binas.data.config import AugmentConfig, DataConfig
 from binas.run.config import config_model
@@ -43,36 +44,32 @@ parts of its own (`train.heaviest.epochs`) is reached by `--set`. `none` is writ
 the recipes `small` and `imagenet` (`train.recipe`).
 """
 NAMES = {int: "integer", float: "number", bool: "true, false", str: "text", Path: "path", NoneType: "none"}
+REQUIRED = "required"
 SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 
 
 def page() -> str:
     """The whole page."""
     lines = [HEAD, *_contents()]
-    defaults = [config_model().model_validate({"train": {"recipe": recipe}}) for recipe in RECIPES]
-    lines += ["", "## The configuration", "", *_part([DataAndSpace(item) for item in defaults], "")]
-    lines += ["", "### `data`", "", *_intro(DataConfig), *_part([item.data for item in defaults], "data.")]
-    for task in BUILTIN:
-        values = [getattr(item, task.name) for item in defaults]
-        lines += ["", f"### `{task.name}`", "", *_intro(task.settings), *_part(values, f"{task.name}.")]
+    defaults = [_defaults(recipe) for recipe in RECIPES]
+    lines += ["", "## The configuration", "", *_table([_plain_fields(item) for item in defaults], "")]
+    parts: dict[str, type[Settings]] = {"data": DataConfig}
+    parts |= {task.name: task.settings for task in BUILTIN}
+    for name, settings in parts.items():
+        values = [_fields(getattr(item, name)) for item in defaults]
+        lines += ["", f"### `{name}`", "", _sentence(settings), "", *_table(values, f"{name}.")]
     where = "`train.heaviest.augment`, `train.supernet.augment`, `finetune.augment`"
     lines += ["", "### Augmentation", "", f"The settings of {where}. {_sentence(AugmentConfig)}", ""]
-    lines += _part([AugmentConfig()] * 2, "")
+    lines += _table([_fields(AugmentConfig())], "")
     lines += ["", "## Commands", "", *_commands(app, "binas")]
     return "\n".join(lines) + "\n"
 
 
-class DataAndSpace:
-    """The plain settings of a configuration: those that are no part of it."""
-
-    def __init__(self, config: BaseModel) -> None:
-        self.config = config
-
-    def fields(self) -> Iterator[tuple[str, FieldInfo, Any]]:
-        """Name, declaration and value of each."""
-        for name, field in type(self.config).model_fields.items():
-            if _model_in(field.annotation) is None:
-                yield name, field, getattr(self.config, name)
+def _defaults(recipe: str) -> BaseModel:
+    """The configuration with all values of a recipe; which recipe it is does not count as one."""
+    config = config_model().model_validate({"train": {"recipe": recipe}})
+    train = getattr(config, "train")  # noqa: B009 (a part that config_model adds)
+    return config.model_copy(update={"train": train.model_copy(update={"recipe": RECIPES[0]})})
 
 
 def _contents() -> Iterator[str]:
@@ -80,40 +77,38 @@ def _contents() -> Iterator[str]:
     yield f"Parts: {', '.join(f'[{name}](#{name})' for name in parts)}. [Commands](#commands)."
 
 
-def _intro(settings: type[BaseModel]) -> list[str]:
-    return [_sentence(settings), ""]
-
-
 def _sentence(settings: type[BaseModel]) -> str:
     return " ".join((settings.__doc__ or "").split())
 
 
-def _part(values: Sequence[Any], prefix: str) -> Iterator[str]:
-    """The table of one part; ``values`` are those of each recipe."""
+Declared = list[tuple[str, FieldInfo, Any]]  # name, declaration and value of settings
+
+
+def _fields(model: BaseModel) -> Declared:
+    return [(name, field, getattr(model, name)) for name, field in type(model).model_fields.items()]
+
+
+def _plain_fields(config: BaseModel) -> Declared:
+    """The settings of a configuration that are no parts of it."""
+    return [item for item in _fields(config) if not _is_part(item[1])]
+
+
+def _table(of_recipes: Sequence[Declared], prefix: str) -> Iterator[str]:
+    """The table of one part; ``of_recipes`` has its settings with the values of each recipe."""
     yield "| setting | type | default | bounds | what it is |"
     yield "| --- | --- | --- | --- | --- |"
-    yield from _rows(values, prefix)
+    yield from _rows(of_recipes, prefix)
 
 
-def _rows(values: Sequence[Any], prefix: str) -> Iterator[str]:
-    fields = zip(*map(_fields, values), strict=True)
-    for same in fields:
+def _rows(of_recipes: Sequence[Declared], prefix: str) -> Iterator[str]:
+    for same in zip(*of_recipes, strict=True):
         name, field, _ = same[0]
-        inner = [value for _, _, value in same]
+        values = [value for _, _, value in same]
         if _is_part(field):
-            yield _row(f"`{prefix}{name}.…`", "part", "", "", field.description or "")
-            yield from _rows(inner, f"{prefix}{name}.")
+            yield from _rows([_fields(value) for value in values], f"{prefix}{name}.")
         else:
-            shown = " / ".join(dict.fromkeys(_value(value, field) for value in inner))
+            shown = " / ".join(dict.fromkeys(_value(value, field) for value in values))
             yield _row(f"`{prefix}{name}`", _type(field), shown, _bounds(field), field.description or "")
-
-
-def _fields(value: Any) -> Iterator[tuple[str, FieldInfo, Any]]:
-    if isinstance(value, DataAndSpace):
-        yield from value.fields()
-    else:
-        for name, field in type(value).model_fields.items():
-            yield name, field, getattr(value, name)
 
 
 def _row(*cells: str) -> str:
@@ -171,7 +166,7 @@ def _plain(value: Any) -> str:
 
 def _bounds(field: FieldInfo) -> str:
     bounds = [
-        f"{sign} {getattr(item, name):g}"
+        f"{sign} {getattr(item, name)}"
         for item in field.metadata
         for name, sign in SIGNS.items()
         if getattr(item, name, None) is not None
@@ -208,20 +203,18 @@ def _command(info: CommandInfo, prefix: str) -> Iterator[str]:
     yield ""
 
 
-Declared = tuple[str, Any, Any, Any]
+Parameter = tuple[str, Any, Any, Any]  # name, declaration (typer's), type and default
 
 
-def _parameters(callback: Callable[..., Any]) -> Iterator[Declared]:
-    """Name, declaration (typer's), type and default of each parameter."""
+def _parameters(callback: Callable[..., Any]) -> Iterator[Parameter]:
     for name, parameter in inspect.signature(callback, eval_str=True).parameters.items():
         kind, *declarations = get_args(parameter.annotation)
-        found = [item for item in declarations if isinstance(item, OptionInfo | ArgumentInfo)]
-        default = None if parameter.default is inspect.Parameter.empty else parameter.default
+        item = next(x for x in declarations if isinstance(x, OptionInfo | ArgumentInfo))
         required = parameter.default is inspect.Parameter.empty
-        yield name, found[0], kind, "required" if required else default
+        yield name, item, kind, REQUIRED if required else parameter.default
 
 
-def _settings_of(task: Task | None, declared: Sequence[Declared]) -> list[str]:
+def _settings_of(task: Task | None, declared: Sequence[Parameter]) -> list[str]:
     """The parameters that are options made of settings."""
     return [] if task is None else [name for name, *_ in declared if name in task.settings.model_fields]
 
@@ -232,17 +225,43 @@ def _is_argument(item: Any) -> bool:
 
 def _usage(name: str, item: Any, default: Any) -> str:
     shown = str(item.metavar or name.upper()).strip("[]")
-    return shown if default == "required" else f"[{shown}]"
+    return shown if default == REQUIRED else f"[{shown}]"
 
 
 def _option(name: str, item: Any, kind: Any, default: Any) -> str:
-    given = [text for text in item.param_decls or () if text.startswith("-")]
-    long = f"--{name.replace('_', '-')}"
-    flags = given or ([long, f"--no-{long[2:]}"] if kind is bool else [long])
-    shown = _usage(name, item, "required") if _is_argument(item) else ", ".join(flags)
-    value = "" if kind is bool else item.metavar or _kind(kind).removesuffix(", or none")
-    usual = default if default == "required" else "" if default in (None, False) else f"`{default}`"
-    return _row(f"`{shown}`", value if not _is_argument(item) else "", str(usual), item.help or "")
+    text, usual = _default(item.help or "", default)
+    if _is_argument(item):
+        return _row(f"`{_usage(name, item, REQUIRED)}`", "", usual, text)
+    return _row(", ".join(f"`{flag}`" for flag in _flags(name, item, kind)), _values(item, kind), usual, text)
+
+
+def _flags(name: str, item: Any, kind: Any) -> list[str]:
+    """How an option is written; typer keeps the first way as its default."""
+    given = [text for text in (item.default, *(item.param_decls or ())) if isinstance(text, str)]
+    if given:
+        return [flag for text in given for flag in text.split("/")]
+    long = name.replace("_", "-")
+    return [f"--{long}", f"--no-{long}"] if kind is bool else [f"--{long}"]
+
+
+def _values(item: Any, kind: Any) -> str:
+    """What may be given, with its bounds."""
+    if kind is bool or kind == bool | None:
+        return ""
+    made = {"INTEGER": "integer", "FLOAT": "number", "TEXT": "text", "PATH": "path", "BOOL": "true, false"}
+    name = made.get(item.metavar, item.metavar) or _kind(kind).removesuffix(", or none")
+    bounds = [f"{sign} {value}" for sign, value in ((">=", item.min), ("<=", item.max)) if value is not None]
+    return ", ".join([name.replace("|", ", "), *bounds])
+
+
+def _default(text: str, default: Any) -> tuple[str, str]:
+    """The description without its default, and the default; a setting's stands in brackets behind its description."""
+    match = re.fullmatch(r"(.*) \[(.*)\]", text)
+    if default is None and match:
+        return match[1], match[2]
+    if default is None or default is False:
+        return text, ""
+    return text, default if default == REQUIRED else f"`{default}`"
 
 
 def _paragraphs(callback: Callable[..., Any]) -> str:

@@ -60,13 +60,13 @@ def answer(*arguments: object) -> Any:
 
 
 def refusal(*arguments: object) -> str:
-    """Why a command refuses: one paragraph on standard error and exit code 2."""
+    """Why a command refuses: one paragraph on standard error, after what was told of progress, and exit code 2."""
     done = binas(*arguments)
     assert done.code == 2, done.stdout
-    assert done.stderr.startswith("error: "), done.stderr
-    lines = done.stderr.strip().splitlines()
-    assert len([line for line in lines if not line.endswith(": begins")]) == 1, done.stderr
-    return lines[-1]
+    *told, message = done.stderr.strip().splitlines()
+    assert message.startswith("error: "), done.stderr
+    assert not [line for line in told if line.startswith(("error", "Traceback"))], done.stderr
+    return message
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -167,14 +167,14 @@ def test_a_reader_that_goes_away_is_no_error(example):
 # One call of every command that offers --json; {x} are the folders of json_call below. Those that take time or a machine
 # are asked with what they cost replaced, in the files named here.
 ELSEWHERE = {
-    "demo": "test_run_commands.py",
+    "demo": "../run/test_demo.py",
     "measure": "test_measure_command.py",
     "costs verify": "test_measure_command.py",
     "costs import": "test_costs_commands.py",
     "costs export-blocks": "test_costs_commands.py",
     "published": "test_comparing_commands.py",
     "predictors": "test_comparing_commands.py",
-    "doctor": "test_costs_commands.py",
+    "doctor": "test_measure_command.py",
 }
 JSON_CALLS = {
     "train": "{run}",
@@ -221,7 +221,8 @@ def offers_json() -> set[str]:
 def test_every_command_that_offers_json_is_asked():
     assert offers_json() == {*JSON_CALLS, *ELSEWHERE}
     for command, file in ELSEWHERE.items():
-        text = Path(__file__).with_name(file).read_text()
+        text = (Path(__file__).parent / file).read_text()
+        assert command.split()[-1] in text, (command, file)
         assert "--json" in text or "answer(" in text, (command, file)
 
 

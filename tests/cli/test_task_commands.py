@@ -226,7 +226,7 @@ class TestEstimate:
     def test_an_untrained_run_is_pointed_to_training(self, trained):
         for path in (trained / "supernet").iterdir():
             path.unlink()
-        assert "train.supernet" in refusal("estimate", trained)
+        assert f"holds no trained supernet yet. `binas train {trained}` does it" in refusal("estimate", trained)
 
 
 class TestSample:

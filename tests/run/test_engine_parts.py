@@ -79,7 +79,9 @@ class TestRecords:
     def test_a_damaged_record_is_named(self, tmp_path):
         (tmp_path / "steps").mkdir()
         (tmp_path / "steps" / "measure.json").write_text("[]")
-        with pytest.raises(FileError, match=r"measure\.json is damaged.*Delete it; the step is then done again"):
+        with pytest.raises(
+            FileError, match=r"measure\.json is damaged.*Delete it; the step is then done again"
+        ):
             read_record(tmp_path, "measure")
 
     def test_identity_does_not_depend_on_the_order(self):
@@ -153,7 +155,9 @@ class TestEngine:
         def works(run, progress):
             (run.folder / "made.json").write_text("{}")
 
-        first, second = (Step(name, "", works, ("made.json",), after=after) for name, after in (("a", ()), ("b", ("a",))))
+        first, second = (
+            Step(name, "", works, ("made.json",), after=after) for name, after in (("a", ()), ("b", ("a",)))
+        )
         advance(run, (first, second))
         newer = Step("a", "", works, ("made.json",), version=2)
         states = plan(run, (newer, second))

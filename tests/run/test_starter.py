@@ -31,11 +31,11 @@ def images(folder: Path, side: int, mode: str = "RGB", classes: int = 3, each: i
     [(20, "L", "demo", 28), (40, "RGB", "demo", 32), (100, "RGB", "imagenet-mbconv", 96)],
 )
 def test_a_folder_gets_a_space_that_fits_it(tmp_path, side, mode, space, size):
-    made = write_starter(tmp_path / "mine.yaml", images(tmp_path / "photos", side, mode, each=40))
+    made = write_starter(tmp_path / "mine.yaml", images(tmp_path / "photos", side, mode, each=50))
     assert (made.space, made.size) == (space, size)
     written = load_space(tmp_path / "mine-space.yaml")
     assert (written.classes, written.resolution, written.channels) == (3, size, 1 if mode == "L" else 3)
-    assert "120" in made.sentence()
+    assert "150" in made.sentence()
     config = load_config(tmp_path / "mine.yaml")
     create_run(tmp_path / "run", config)  # which checks images, space, batches and limits against each other
     assert config.data.size == size

@@ -335,7 +335,9 @@ def test_a_comparison_that_was_made_is_not_made_again(copied):
 def test_rivals_are_fine_tuned_on_request(copied):
     assert run_json("--out", copied, "--set", "compare.tune=1")["done"] == ["compare", "report"]
     item = json.loads((copied / "rivals" / "latency-70pct.json").read_text())
-    tuned = [rival for rival in [*item["random"], item["hand_scaled"]] if rival and rival["tuned"] is not None]
+    tuned = [
+        rival for rival in [*item["random"], item["hand_scaled"]] if rival and rival["tuned"] is not None
+    ]
     assert tuned
     assert all(0 <= rival["tuned"] <= 100 for rival in tuned)
     code, said = call("run", "--out", copied)

@@ -57,7 +57,11 @@ def test_a_command_shows_examples_that_it_has(task):
     commands = get_command(app).commands
     for example in task.examples:
         name = example.split()[1]
-        known = {option for parameter in commands[name].params for option in (*parameter.opts, *parameter.secondary_opts)}
+        known = {
+            option
+            for parameter in commands[name].params
+            for option in (*parameter.opts, *parameter.secondary_opts)
+        }
         assert set(re.findall(r"(?<= )--?[a-z][a-z0-9-]*", example)) <= known, example
 
 
@@ -114,7 +118,10 @@ def test_every_setting_matters_to_some_step_or_is_only_about_speed():
         for name in settings_of(Run(None, load_config(), load_space("demo")))
         if not any(name == used or name.startswith(f"{used}.") for used in depends)
     ]
-    assert unused == ["space", "train.recipe"]  # space counts by its fingerprint; a recipe only fills in values
+    assert unused == [
+        "space",
+        "train.recipe",
+    ]  # space counts by its fingerprint; a recipe only fills in values
 
 
 def _facts(step):

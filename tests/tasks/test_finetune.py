@@ -132,9 +132,7 @@ def test_changes_are_for_fine_tuning_only_and_are_not_kept(copied):
         run_to_tune(copied.folder, ["train.seed=1"])
     with pytest.raises(BinasError, match=r"finetune\.batch_size"):
         run_to_tune(copied.folder, ["finetune.batch_size=100000"])
-    changed = run_to_tune(
-        copied.folder, ["finetune.epochs=1", "finetune.from_scratch=true"]
-    )
+    changed = run_to_tune(copied.folder, ["finetune.epochs=1", "finetune.from_scratch=true"])
     found = tune(changed, LIGHTEST)
     assert found.record.from_scratch
     assert found.record.name == f"{network_name(LIGHTEST)}-scratch"

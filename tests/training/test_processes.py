@@ -45,9 +45,7 @@ def test_mixed_precision_trains(tmp_path):
     assert done.returncode == 0, done.stderr
     assert 0 <= json.loads(done.stdout)["validation"]["heaviest"] <= 100
     weights = load_checkpoint(out / "heaviest", "weights").tensors
-    plain = run(
-        "-m", "binas.cli.main", "train", str(tmp_path / "plain"), "--config", str(made), "--quiet"
-    )
+    plain = run("-m", "binas.cli.main", "train", str(tmp_path / "plain"), "--config", str(made), "--quiet")
     assert plain.returncode == 0, plain.stderr
     exact = load_checkpoint(tmp_path / "plain" / "heaviest", "weights").tensors
     name = "head.classifier.weight"

@@ -74,7 +74,7 @@ def judged(found: dict[str, Any]) -> list[str]:
 
 def record(shown: str, seconds: float | None, memory: float, compare: bool) -> None:
     """Write the tables into the docs, below the mark."""
-    about = describe_machine(open_run(CACHE).config.training.device != "cpu")
+    about = describe_machine()
     took = "" if seconds is None else f", {seconds:.0f} s, {memory:.1f} GiB at most"
     title = f"{datetime.now(UTC):%Y-%m-%d}, {about.get('cpu', 'CPU')}, 2 cores{took}"
     name = "binas demo --compare" if compare else "binas demo"

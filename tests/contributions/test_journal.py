@@ -25,7 +25,7 @@ def test_passes_come_back_as_they_were_written(tmp_path):
 @pytest.mark.parametrize("change", [{"seed": 4}, {"evaluator": "other weights"}, {"images": 6}])
 def test_passes_of_something_else_are_refused_and_kept(tmp_path, change):
     Journal(tmp_path, IDENTITY).write(0, SOME)
-    with pytest.raises(CheckpointError, match=f"{next(iter(change))} was .*--no-resume"):
+    with pytest.raises(CheckpointError, match=f"{next(iter(change))} was .*--redo"):
         Journal(tmp_path, {**IDENTITY, **change})
     assert Journal(tmp_path, IDENTITY).has(0)
     assert not Journal(tmp_path, {**IDENTITY, **change}, fresh=True).has(0)

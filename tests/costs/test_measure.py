@@ -133,6 +133,6 @@ class TestMachine:
 
 
 def test_what_work_was_done_with():
-    facts = describe_machine(gpu=False)
-    assert list(facts) == ["python", "binas", "torch", "onnxruntime", "cpu"]
+    facts = describe_machine()
+    assert {"python", "binas", "torch", "onnxruntime", "cpu"} <= set(facts)
     assert all(facts.values())

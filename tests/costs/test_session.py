@@ -237,7 +237,7 @@ class TestResume:
         lines = path.read_text().splitlines()
         lines[line] = text
         path.write_text("\n".join(lines) + "\n")
-        with pytest.raises(MeasureError, match="--no-resume"):
+        with pytest.raises(MeasureError, match="--redo"):
             self.session(self.device(), path)
 
     @pytest.mark.parametrize("text", ["", "half a line", "[1, 2\n", '{"format": "other"}\n'])

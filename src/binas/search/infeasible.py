@@ -19,6 +19,7 @@ from binas.search.problem import SearchProblem, evaluate
 from binas.search.restrict import levels
 from binas.search.result import SearchResult, Status
 from binas.search.solve import solve
+from binas.search.solvers.auto import Auto
 from binas.space.encoding import Encoding
 from binas.tables.costs import Cost
 from binas.tables.entries import Column
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-SECONDS = 5.0  # for each question asked of a solver
+NODES = 500  # of the search tree for each question asked of a solver: the same answer on every machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +129,8 @@ def why_no_answer(result: SearchResult | Frontier) -> str:
 
 
 def explain_infeasible(problem: SearchProblem) -> Infeasibility:
-    """Find out which limits block and what the cheapest relaxation is, within some seconds per question."""
-    if solve(problem, "auto", time_limit=SECONDS).status.has_answer:
+    """Find out which limits block and what the cheapest relaxation is, within so many nodes per question."""
+    if solve(problem, Auto(NODES)).status.has_answer:
         raise ProblemError(f"nothing to explain: some architecture keeps {problem.describe_limits()}.")
     names = list(dict.fromkeys(limit.cost for limit in problem.limits))
     extremes = {
@@ -156,7 +157,7 @@ def _extreme(problem: SearchProblem, cost: str, limits: tuple[Limit, ...], highe
     objective = BilinearObjective.negative_cost(table)
     if highest:
         objective = BilinearObjective(table.fixed, table.values)
-    result = solve(replace(problem, objective=objective, limits=limits), "auto", time_limit=SECONDS)
+    result = solve(replace(problem, objective=objective, limits=limits), Auto(NODES))
     if result.accuracy is None:
         return None
     return _Reach(result.accuracy * (1.0 if highest else -1.0), result.status is Status.OPTIMAL)
@@ -173,7 +174,7 @@ def _least_maximum(problem: SearchProblem, cost: str, limits: tuple[Limit, ...])
     asked = replace(problem, objective=_nothing(problem))
 
     def within(value: float) -> SearchResult:
-        return solve(replace(asked, limits=(*limits, Limit(cost, value))), "auto", time_limit=SECONDS)
+        return solve(replace(asked, limits=(*limits, Limit(cost, value))), Auto(NODES))
 
     low, high, found = 0, len(values) - 1, within(float(values[-1]))
     best, proven = found.evaluation, True
@@ -233,7 +234,7 @@ def _joint(problem: SearchProblem) -> tuple[Relaxation, ...]:
         integrality=np.append(np.ones(size), 0),
         bounds=Bounds(np.append(np.zeros(size), least), np.append(np.ones(size), np.inf)),
         constraints=LinearConstraint(vstack([structure, limited]), lower, upper),
-        options={"mip_rel_gap": 0.0, "time_limit": 2 * SECONDS},
+        options={"mip_rel_gap": 0.0, "node_limit": 2 * NODES},
     )
     if found.x is None:
         return ()

@@ -20,6 +20,7 @@ from binas.search.restrict import levels
 from binas.search.result import SearchResult, Status
 from binas.search.solve import solve
 from binas.search.solvers.auto import Auto
+from binas.search.variants import by_variant
 from binas.space.encoding import Encoding
 from binas.tables.costs import Cost
 from binas.tables.entries import Column
@@ -151,6 +152,10 @@ class _Reach:
 
 def _extreme(problem: SearchProblem, cost: str, limits: tuple[Limit, ...], highest: bool) -> _Reach | None:
     """Least (or greatest) value of a cost under some limits; None if none was found that keeps them."""
+    if problem.variants:
+        return _best_reach(
+            [_extreme(p, cost, limits, highest) for p in by_variant(problem).values()], highest
+        )
     table = problem.costs[cost]
     if table.combine == "max":
         return _highest_maximum(table) if highest else _least_maximum(problem, cost, limits)
@@ -161,6 +166,15 @@ def _extreme(problem: SearchProblem, cost: str, limits: tuple[Limit, ...], highe
     if result.accuracy is None:
         return None
     return _Reach(result.accuracy * (1.0 if highest else -1.0), result.status is Status.OPTIMAL)
+
+
+def _best_reach(reaches: list[_Reach | None], highest: bool) -> _Reach | None:
+    """The furthest of what the variants reach; proven where nothing is open in any of them."""
+    known = [reach for reach in reaches if reach is not None]
+    if not known:
+        return None
+    values = [reach.value for reach in known]
+    return _Reach(max(values) if highest else min(values), all(reach.proven for reach in known))
 
 
 def _highest_maximum(cost: Cost) -> _Reach:
@@ -220,6 +234,9 @@ def _joint(problem: SearchProblem) -> tuple[Relaxation, ...]:
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array, hstack, vstack
 
+    if problem.variants:
+        every = [changes for single in by_variant(problem).values() if (changes := _joint(single))]
+        return min(every, key=lambda changes: max(item.change for item in changes), default=())
     sums = tuple(limit for limit in problem.limits if limit not in problem.limits_on_maxima)
     form = tight_form(replace(problem, objective=_nothing(problem), limits=sums))
     size, weights = len(form.objective), np.array([_weight(limit) for limit in sums])

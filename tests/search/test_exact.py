@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from problems import problems
 
 from binas.estimators.objective import BilinearObjective
@@ -85,10 +84,11 @@ def test_too_many_candidates_are_refused_rather_than_held():
         solve_exact(build_terms(problem, limit_rows(problem)), max_candidates=10)
 
 
-def test_milp_time_limit_is_reported_as_stopped():
+@pytest.mark.parametrize("bound", [{"time_limit": 0.0}, {"max_nodes": 1}])
+def test_milp_out_of_time_or_nodes_is_reported_as_stopped(bound):
     problem = make_problem(make_space(10, 8, 30), 3, extra_costs=2)
     problem = problem.with_limits([Limit(n, 0.35 * problem.scales[n]) for n in problem.costs])
-    result = solve(problem, "milp", time_limit=0.0)  # over before it begins, on any machine
+    result = solve(problem, "milp", **bound)
     assert result.status in (Status.STOPPED_WITH_ANSWER, Status.STOPPED_WITHOUT_ANSWER)
 
 

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from binas.base.errors import ProblemError
 from binas.search.knapsack import relaxed_knapsack, relaxed_knapsack_rows

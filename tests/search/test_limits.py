@@ -4,8 +4,7 @@ import contextlib
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from binas.base.errors import BinasError, ProblemError, TableError, UnitError
 from binas.search.limits import Limit, check_form, parse_limits, parts_of, question_name

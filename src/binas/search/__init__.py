@@ -18,6 +18,7 @@ from binas.search.restrict import restricted
 from binas.search.result import Answer, SearchResult, Status
 from binas.search.solve import solve
 from binas.search.solvers import SOLVERS, Capabilities, Options, Solver, make_solver, solver_class
+from binas.search.variants import by_variant
 from binas.search.verify import verify
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "StagewiseObjective",
     "Status",
     "best_architectures",
+    "by_variant",
     "evaluate",
     "explain",
     "explain_infeasible",

@@ -22,6 +22,7 @@ from binas.search.restrict import restricted
 from binas.search.solve import solve
 from binas.search.solvers.milp import Milp
 from binas.search.terms import Terms, build_terms, limit_rows
+from binas.search.variants import by_variant
 from binas.space.architecture import Architecture
 
 MAX_LISTED = 2_000_000
@@ -44,8 +45,14 @@ class Alternatives:
 def best_architectures(
     problem: SearchProblem, count: int | None = None, within: float | None = None, most: int = MOST
 ) -> Alternatives:
-    """The ``count`` best distinct architectures, or all within ``within`` points of the best (at most ``most``)."""
+    """The ``count`` best distinct architectures, or all within ``within`` points of the best (at most ``most``).
+
+    Where the problem has variants, every architecture is listed once, in the variant that suits it best.
+    """
     _check_question(count, within)
+    if problem.variants:
+        parts = [best_architectures(single, count, within, most) for single in by_variant(problem).values()]
+        return _over_variants(problem, parts, most if count is None else min(count, most), within, count)
     smaller = restricted(problem.on_link_scale())
     best = None if smaller is None else solve(smaller, "auto").evaluation
     if smaller is None or best is None:
@@ -73,6 +80,22 @@ def _on_link_scale(problem: SearchProblem, best: float, within: float) -> float:
     if not link.bounded:
         return within
     return np.inf if least <= 0.0 else best - float(link.forward(least)) + 1e-9
+
+
+def _over_variants(
+    problem: SearchProblem, parts: list[Alternatives], most: int, within: float | None, count: int | None
+) -> Alternatives:
+    """The lists of all variants as one; no variant's list ends before the joint one does."""
+    names = dict.fromkeys(item.architecture for part in parts for item in part.items)
+    items = sorted(
+        (evaluate(problem, architecture) for architecture in names),
+        key=lambda item: (-item.accuracy, str(item.architecture)),
+    )
+    if within is not None and items:
+        slack = 1e-9 * max(1.0, abs(items[0].accuracy))
+        items = [item for item in items if item.accuracy >= items[0].accuracy - within - slack]
+    cut = len(items) > most and most != count
+    return Alternatives(tuple(items[:most]), all(part.complete for part in parts) and not cut)
 
 
 def _check_question(count: int | None, within: float | None) -> None:

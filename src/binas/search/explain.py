@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 
 from binas.estimators.objective import BilinearObjective
+from binas.search.frontier import frontier
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.result import costs_json
+from binas.search.solve import solve
+from binas.search.terms import is_separable
+from binas.search.variants import by_variant
 from binas.space.architecture import Architecture
 from binas.space.space import Stage
 from binas.tables.entries import Column
@@ -44,6 +48,46 @@ class Decision:
     best_within: Alternative | None
 
 
+@dataclass(frozen=True, slots=True)
+class VariantStanding:
+    """One variant compared with the one the explained architecture is in.
+
+    ``costs`` and ``feasible`` are those of the explained architecture in this variant; ``best`` is the highest accuracy of
+    any architecture within the limits in it (None: nothing keeps them). ``here``: best at these limits, alone or with
+    others; ``somewhere``: best, or first of equals, at some limit on the cost ``traced``; None where no frontier can tell.
+    """
+
+    name: str
+    chosen: bool
+    costs: Mapping[str, float]
+    feasible: bool
+    best: float | None
+    here: bool
+    somewhere: bool | None
+    traced: str
+
+    def sentence(self, limits: str) -> str:
+        """Where this variant stands, for people."""
+        best = "keeps nothing" if self.best is None else f"reaches {self.best:.4f} %"
+        here = "is the one chosen" if self.chosen else "is as good" if self.here else "is dominated"
+        never = self.somewhere is False and not self.here
+        word = f"is dominated at every limit on {self.traced}" if never else here
+        return f"{self.name} {best} within {limits}: it {word}."
+
+    def to_json(self) -> dict[str, Any]:
+        """The object under ``variants`` in ``binas explain --json``."""
+        return {
+            "name": self.name,
+            "chosen": self.chosen,
+            "costs": dict(self.costs),
+            "feasible": self.feasible,
+            "best": self.best,
+            "dominated_here": not self.here,
+            "dominated_at_every_limit": None if self.somewhere is None else not self.somewhere,
+            "traced": self.traced,
+        }
+
+
 @dataclass(frozen=True)
 class Explanation:
     """All decisions of one architecture."""
@@ -51,18 +95,22 @@ class Explanation:
     problem: SearchProblem
     evaluation: Evaluation
     decisions: tuple[Decision, ...]
+    variants: tuple[VariantStanding, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The object that ``binas explain --json`` prints."""
-        found = self.evaluation
-        return {
-            "architecture": str(found.architecture),
-            "accuracy": found.accuracy,
-            "accuracy_stderr": found.accuracy_stderr,
-            "costs": costs_json(self.problem, found),
-            "feasible": found.feasible,
+        judged = self.evaluation
+        data = {
+            "architecture": str(judged.architecture),
+            "accuracy": judged.accuracy,
+            "accuracy_stderr": judged.accuracy_stderr,
+            "costs": costs_json(self.problem, judged),
+            "feasible": judged.feasible,
             "decisions": [_decision_json(item) for item in self.decisions],
         }
+        if not self.problem.variants:
+            return data
+        return {**data, "variant": judged.variant, "variants": [item.to_json() for item in self.variants]}
 
 
 def _decision_json(item: Decision) -> dict[str, Any]:
@@ -90,14 +138,54 @@ def _alternative_json(item: Alternative | None) -> dict[str, Any] | None:
 
 
 def explain(problem: SearchProblem, architecture: Architecture) -> Explanation:
-    """Explain every decision of an architecture under the problem's tables and limits."""
+    """Explain every decision of an architecture under the problem's tables and limits.
+
+    Where there are variants, its decisions are explained in the one that suits it best, which is compared with the others.
+    """
     base = evaluate(problem, architecture)
-    decisions = []
+    single, decisions = problem.of_variant(base.variant), list[Decision]()
     for s, stage in enumerate(problem.space.stages):
-        decisions.append(_depth_decision(problem, base, s, stage))
+        decisions.append(_depth_decision(single, base, s, stage))
         for b in range(len(architecture.stages[s])):
-            decisions.append(_config_decision(problem, base, s, b))
-    return Explanation(problem, base, tuple(decisions))
+            decisions.append(_config_decision(single, base, s, b))
+    return Explanation(problem, base, tuple(decisions), tuple(_standings(problem, base)))
+
+
+def _standings(problem: SearchProblem, base: Evaluation) -> Iterator[VariantStanding]:
+    singles = by_variant(problem)
+    if not singles:
+        return
+    best = {name: _best_accuracy(single) for name, single in singles.items()}
+    highest = max((value for value in best.values() if value is not None), default=0.0)
+    traced = _traced_cost(problem)
+    winners = _winners(problem, traced)
+    for name, single in singles.items():
+        judged = evaluate(single, base.architecture)
+        value = best[name]
+        here = value is not None and value >= highest - 1e-9 * max(1.0, abs(highest))
+        somewhere = None if winners is None else name in winners
+        chosen = name == base.variant
+        yield VariantStanding(name, chosen, judged.costs, judged.feasible, value, here, somewhere, traced)
+
+
+def _best_accuracy(problem: SearchProblem) -> float | None:
+    """The highest accuracy within the limits."""
+    return solve(problem, "auto" if is_separable(problem) else "evolution").accuracy
+
+
+def _traced_cost(problem: SearchProblem) -> str:
+    """The first limited cost that differs between variants, or the first that differs."""
+    differing = list(dict.fromkeys(name for own in problem.variants.values() for name in own))
+    limited = [limit.cost for limit in problem.limits if limit.cost in differing]
+    return (limited or differing)[0]
+
+
+def _winners(problem: SearchProblem, cost: str) -> set[str | None] | None:
+    """The variants that are best at some limit on ``cost``, the other limits unchanged; None where that is not known."""
+    if not is_separable(problem):
+        return None
+    others = [limit for limit in problem.limits if limit.cost != cost]
+    return {point.variant for point in frontier(problem.with_limits(others), cost)}
 
 
 def _depth_decision(problem: SearchProblem, base: Evaluation, s: int, stage: Stage) -> Decision:

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from binas.search.problem import Evaluation, SearchProblem
 from binas.search.restrict import levels, restricted, widened
 from binas.search.solve import solve
 from binas.search.terms import Row, build_terms, is_separable, limit_rows
+from binas.search.variants import by_variant, upper_envelope
 from binas.space.architecture import Architecture
 from binas.tables.conditions import conditions
 from binas.tables.units import Unit
@@ -41,6 +42,7 @@ class FrontierPoint:
     cost: float
     accuracy: float
     architecture: Architecture
+    variant: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,8 @@ class Frontier(Sequence[FrontierPoint]):
     """Points sorted by cost, accuracy rising strictly.
 
     ``error`` is the certified error: at any limit the best accuracy is at most this much higher than
-    the frontier says; zero when exact.
+    the frontier says; zero when exact. Where the problem has variants, the frontier is the upper envelope of theirs, and
+    every point knows its own.
     """
 
     problem: SearchProblem
@@ -59,6 +62,7 @@ class Frontier(Sequence[FrontierPoint]):
     seconds: float
     _depths: Indices = field(repr=False)
     _configs: Indices = field(repr=False)
+    _variants: tuple[str, ...] = field(default=(), repr=False)  # of each point, where there are variants
 
     @property
     def unit(self) -> Unit:
@@ -77,13 +81,20 @@ class Frontier(Sequence[FrontierPoint]):
         """The architecture of one point."""
         return self.problem.space.from_indices(self._depths[index].tolist(), self._configs[index].tolist())
 
+    def variant(self, index: int) -> str | None:
+        """The variant of one point, where there are variants."""
+        return self._variants[index] if self._variants else None
+
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
             raise IndexError(f"the frontier has {len(self)} points")
         return FrontierPoint(
-            float(self.costs[index]), float(self.accuracies[index]), self.architecture(index)
+            float(self.costs[index]),
+            float(self.accuracies[index]),
+            self.architecture(index),
+            self.variant(index),
         )
 
     def __iter__(self) -> Iterator[FrontierPoint]:
@@ -107,30 +118,37 @@ class Frontier(Sequence[FrontierPoint]):
 
     def to_json(self) -> dict[str, Any]:
         """The object that ``binas frontier --json`` prints."""
-        points = [{"cost": p.cost, "accuracy": p.accuracy, "architecture": str(p.architecture)} for p in self]
+        points = [_point_json(point) for point in self]
         return {
             "cost": self.cost,
             "unit": self.unit.name,
-            "conditions": conditions(self.problem.costs[self.cost].provenance),
+            **self._conditions(),
             "exact": self.exact,
             "error": self.error,
             "seconds": self.seconds,
             "points": points,
         }
 
+    def _conditions(self) -> dict[str, Any]:
+        """What the cost was measured on, in each variant where there are some."""
+        if not self.problem.variants:
+            return {"conditions": conditions(self.problem.costs[self.cost].provenance)}
+        tables = {name: single.costs[self.cost] for name, single in by_variant(self.problem).items()}
+        return {"variants": {name: conditions(cost.provenance) for name, cost in tables.items()}}
+
     def to_csv(self) -> str:
         """A line per point: cost with its unit in the name of the column, accuracy in percent, architecture.
 
-        A frontier that is not exact has its certified error in a further column.
+        Where there are variants the variant follows, and of a frontier that is not exact the certified error.
         """
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
-        error = {} if self.exact else {ERROR: repr(self.error)}
-        writer.writerow([*_header(self.cost, self.unit), *error])
+        writer.writerow(_header(self.cost, self.problem, self.exact))
         for point in self:
-            writer.writerow(
-                [repr(point.cost), repr(point.accuracy), str(point.architecture), *error.values()]
+            more = ([] if point.variant is None else [point.variant]) + (
+                [] if self.exact else [repr(self.error)]
             )
+            writer.writerow([repr(point.cost), repr(point.accuracy), str(point.architecture), *more])
         return buffer.getvalue()
 
     @classmethod
@@ -150,7 +168,7 @@ def frontier(
     Exact unless more than ``max_labels`` partial architectures would have to be held, or ``tolerance``
     (points of accuracy) allows rounding; then ``error`` certifies by how much it may fall short. Time and
     memory grow with the number of frontier points, not with the size of the space. A cost that is a maximum
-    takes one exact solve per point, and is always exact.
+    takes one exact solve per point, and is always exact. Of a problem with variants it is the upper envelope of theirs.
     """
     if not 0 <= tolerance < np.inf:
         raise ProblemError(
@@ -158,6 +176,12 @@ def frontier(
         )
     start = time.perf_counter()
     _check_question(problem, cost)
+    if problem.variants:
+        parts = {
+            name: frontier(single, cost, max_labels=max_labels, tolerance=tolerance)
+            for name, single in by_variant(problem).items()
+        }
+        return _envelope(problem, cost, parts)
     scaled, link = problem.on_link_scale(), get_link(problem.objective.link)
     if problem.costs[cost].combine == "max":
         points, error = _of_maximum(scaled, cost), 0.0
@@ -178,22 +202,54 @@ def frontier(
     )
 
 
-def _header(cost: str, unit: Unit) -> list[str]:
-    return [f"{cost}_{unit.name}", "accuracy_percent", "architecture"]
+def _envelope(problem: SearchProblem, cost: str, parts: Mapping[str, Frontier]) -> Frontier:
+    """The upper envelope of the frontiers of all variants; none of them falls shorter than by its own error."""
+    curves = list(parts.values())
+    owner, place = upper_envelope([c.costs for c in curves], [c.accuracies for c in curves])
+    first = np.cumsum([0, *(len(curve) for curve in curves)])[owner] + place
+
+    def gather(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+        return np.asarray(np.concatenate(arrays)[first])
+
+    return Frontier(
+        problem,
+        cost,
+        gather([curve.costs for curve in curves]),
+        gather([curve.accuracies for curve in curves]),
+        max(curve.error for curve in curves),
+        sum(curve.seconds for curve in curves),
+        gather([curve._depths for curve in curves]),
+        gather([curve._configs for curve in curves]),
+        tuple(list(parts)[k] for k in owner),
+    )
+
+
+def _point_json(point: FrontierPoint) -> dict[str, Any]:
+    data = {"cost": point.cost, "accuracy": point.accuracy, "architecture": str(point.architecture)}
+    return data if point.variant is None else {**data, "variant": point.variant}
+
+
+def _header(cost: str, problem: SearchProblem, exact: bool) -> list[str]:
+    variant, error = ["variant"] if problem.variants else [], [] if exact else [ERROR]
+    return [f"{cost}_{problem.costs[cost].unit.name}", "accuracy_percent", "architecture", *variant, *error]
 
 
 def _from_rows(rows: list[list[str]], problem: SearchProblem) -> Frontier:
-    headers = {name: _header(name, cost.unit) for name, cost in problem.costs.items()}
+    """The frontier of the lines of a file; the first names the columns."""
     first = rows[0] if rows else []
-    name = next((name for name, header in headers.items() if first[:3] == header), None)
-    if name is None or first[3:] not in ([], [ERROR]) or any(len(row) != len(first) for row in rows):
+    forms = {tuple(_header(name, problem, exact)): name for name in problem.costs for exact in (True, False)}
+    cost = forms.get(tuple(first))
+    if cost is None or any(len(row) != len(first) for row in rows):
         raise TableError(
             f"this is no frontier of these tables: its first line is {','.join(first)[:80]!r}, not COST_UNIT"
             f",accuracy_percent,architecture with a cost of {', '.join(problem.costs)}. Make it again (binas frontier)."
         )
-    points = _points_of_rows(rows[1:], problem, name)
-    error = float(rows[1][3]) if len(first) > 3 and len(rows) > 1 else 0.0
-    return Frontier(problem, name, points.costs, points.accuracies, error, 0.0, points.depths, points.configs)
+    points = _points_of_rows(rows[1:], problem, cost)
+    error = _number(rows[1][-1]) if first[-1] == ERROR and len(rows) > 1 else 0.0
+    variants = tuple(row[3] for row in rows[1:]) if problem.variants else ()
+    return Frontier(
+        problem, cost, points.costs, points.accuracies, error, 0.0, points.depths, points.configs, variants
+    )
 
 
 def _points_of_rows(rows: list[list[str]], problem: SearchProblem, cost: str) -> _Points:
@@ -201,12 +257,11 @@ def _points_of_rows(rows: list[list[str]], problem: SearchProblem, cost: str) ->
     space = problem.space
     depths, configs = space.to_indices(space.parse(row[2]) for row in rows)
     numbers = np.array([[_number(row[0]), _number(row[1])] for row in rows]).reshape(-1, 2).T
+    values = objective_values(problem.objective, space, depths, configs)
     by_tables = np.stack(
         [
-            problem.costs[cost].total(space.layout.positions(depths, configs)),
-            get_link(problem.objective.link).inverse(
-                objective_values(problem.objective, space, depths, configs)
-            ),
+            _costs_of_rows(rows, problem, cost, space.layout.positions(depths, configs)),
+            get_link(problem.objective.link).inverse(values),
         ]
     )
     wrong = ~np.isclose(numbers, by_tables, rtol=READ_TOLERANCE, atol=READ_TOLERANCE).all(axis=0)
@@ -218,6 +273,17 @@ def _points_of_rows(rows: list[list[str]], problem: SearchProblem, cost: str) ->
             "the file is of other tables or was changed. Make it again (binas frontier)."
         )
     return _Points(numbers[0], numbers[1], depths, configs)
+
+
+def _costs_of_rows(rows: list[list[str]], problem: SearchProblem, cost: str, positions: Indices) -> Array:
+    """The cost of every line by the tables, each in its variant; NaN for a variant that there is not."""
+    if not problem.variants:
+        return problem.costs[cost].total(positions)
+    result = np.full(len(rows), math.nan)
+    for name, single in by_variant(problem).items():
+        mine = np.array([row[3] == name for row in rows], dtype=bool)
+        result[mine] = single.costs[cost].total(positions[mine])
+    return result
 
 
 def _number(text: str) -> float:

@@ -19,6 +19,8 @@ from binas.search.problem import SearchProblem, evaluate
 from binas.search.restrict import levels
 from binas.search.result import SearchResult, Status
 from binas.search.solve import solve
+from binas.search.solvers.auto import Auto
+from binas.search.variants import by_variant
 from binas.tables.entries import Column
 from binas.tables.units import format_quantity
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-SECONDS = 5.0  # for each question asked of a solver
+NODES = 500  # of the search tree for each question asked of a solver: the same answer on every machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +128,11 @@ def why_no_answer(result: SearchResult | Frontier) -> str:
 
 
 def explain_infeasible(problem: SearchProblem) -> Infeasibility:
-    """Find out which limits block and what the cheapest relaxation is, within some seconds per question."""
-    if solve(problem, "auto", time_limit=SECONDS).status.has_answer:
+    """Find out which limits block and what the cheapest relaxation is, within so many nodes per question."""
+    if solve(problem, Auto(NODES)).status.has_answer:
         raise ProblemError(f"nothing to explain: some architecture keeps {problem.describe_limits()}.")
     names = list(dict.fromkeys(limit.cost for limit in problem.limits))
-    extremes = {name: problem.costs[name].range(problem.space) for name in names}
+    extremes = {name: _range(problem, name) for name in names}
     blocking = tuple(limit for limit in problem.limits if not _possible_alone(problem, limit, extremes))
     relaxations = tuple(sorted(_single(problem), key=lambda item: item.change))
     together = () if relaxations else _joint(problem)
@@ -145,16 +147,36 @@ class _Reach:
 
 def _extreme(problem: SearchProblem, cost: str, limits: tuple[Limit, ...], highest: bool) -> _Reach | None:
     """Least (or greatest) value of a cost under some limits; None if none was found that keeps them."""
+    if problem.variants:
+        return _best_reach(
+            [_extreme(p, cost, limits, highest) for p in by_variant(problem).values()], highest
+        )
     table = problem.costs[cost]
     if table.combine == "max":
         return _least_maximum(problem, cost, limits)  # a maximum has no lower limits to ask for the highest
     objective = BilinearObjective.negative_cost(table)
     if highest:
         objective = BilinearObjective(table.fixed, table.values)
-    result = solve(replace(problem, objective=objective, limits=limits), "auto", time_limit=SECONDS)
+    result = solve(replace(problem, objective=objective, limits=limits), Auto(NODES))
     if result.accuracy is None:
         return None
     return _Reach(result.accuracy * (1.0 if highest else -1.0), result.status is Status.OPTIMAL)
+
+
+def _best_reach(reaches: list[_Reach | None], highest: bool) -> _Reach | None:
+    """The furthest of what the variants reach; proven where nothing is open in any of them."""
+    known = [reach for reach in reaches if reach is not None]
+    if not known:
+        return None
+    values = [reach.value for reach in known]
+    return _Reach(max(values) if highest else min(values), all(reach.proven for reach in known))
+
+
+def _range(problem: SearchProblem, cost: str) -> tuple[float, float]:
+    """Least and greatest value of a cost over all architectures and variants, exactly."""
+    problems = list(by_variant(problem).values()) or [problem]
+    ranges = [single.costs[cost].range(problem.space) for single in problems]
+    return min(least for least, _ in ranges), max(greatest for _, greatest in ranges)
 
 
 def _least_maximum(problem: SearchProblem, cost: str, limits: tuple[Limit, ...]) -> _Reach | None:
@@ -163,7 +185,7 @@ def _least_maximum(problem: SearchProblem, cost: str, limits: tuple[Limit, ...])
     asked = replace(problem, objective=_nothing(problem))
 
     def within(value: float) -> SearchResult:
-        return solve(replace(asked, limits=(*limits, Limit(cost, value))), "auto", time_limit=SECONDS)
+        return solve(replace(asked, limits=(*limits, Limit(cost, value))), Auto(NODES))
 
     low, high, found = 0, len(values) - 1, within(float(values[-1]))
     best, proven = found.evaluation, True
@@ -209,6 +231,9 @@ def _joint(problem: SearchProblem) -> tuple[Relaxation, ...]:
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array, hstack, vstack
 
+    if problem.variants:
+        every = [changes for single in by_variant(problem).values() if (changes := _joint(single))]
+        return min(every, key=lambda changes: max(item.change for item in changes), default=())
     sums = tuple(limit for limit in problem.limits if limit not in problem.limits_on_maxima)
     form = tight_form(replace(problem, objective=_nothing(problem), limits=sums))
     size, weights = len(form.objective), np.array([_weight(limit) for limit in sums])
@@ -223,7 +248,7 @@ def _joint(problem: SearchProblem) -> tuple[Relaxation, ...]:
         integrality=np.append(np.ones(size), 0),
         bounds=Bounds(np.append(np.zeros(size), least), np.append(np.ones(size), np.inf)),
         constraints=LinearConstraint(vstack([structure, limited]), lower, upper),
-        options={"mip_rel_gap": 0.0, "time_limit": 2 * SECONDS},
+        options={"mip_rel_gap": 0.0, "node_limit": 2 * NODES},
     )
     if found.x is None:
         return ()

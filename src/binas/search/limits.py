@@ -51,14 +51,22 @@ class Limit:
 
 
 def parse_limits(
-    texts: str | Limit | Iterable[str | Limit], space: SearchSpace, costs: Mapping[str, Cost]
+    texts: str | Limit | Iterable[str | Limit],
+    space: SearchSpace,
+    costs: Mapping[str, Cost],
+    variants: Mapping[str, Mapping[str, Cost]] | None = None,
 ) -> tuple[Limit, ...]:
-    """All limits of some texts, each of which may join several by 'and', in the units of the tables."""
+    """All limits of some texts, each of which may join several by 'and', in the units of the tables.
+
+    Where a cost has ``variants``, percent are of the way from the least to the greatest cost in any of them, and conditions
+    (``@batch=1``) must hold in all of them.
+    """
     several = (texts,) if isinstance(texts, str | Limit) else texts
+    tables = {name: _tables(name, cost, variants or {}) for name, cost in costs.items()}
     return tuple(
         limit
         for text in several
-        for limit in ([text] if isinstance(text, Limit) else _question(text, space, costs))
+        for limit in ([text] if isinstance(text, Limit) else _question(text, space, tables))
     )
 
 
@@ -101,34 +109,41 @@ def _split(part: str) -> _Written:
     return _Written(part[:60], name, sign, amount.strip(), meant_for)
 
 
-def _question(question: str, space: SearchSpace, costs: Mapping[str, Cost]) -> list[Limit]:
-    return [_limit(_split(part), space, costs) for part in parts_of(question)]
+def _tables(name: str, cost: Cost, variants: Mapping[str, Mapping[str, Cost]]) -> list[Cost]:
+    """All tables of a cost: one, or that of each variant."""
+    return [own.get(name, cost) for own in variants.values()] or [cost]
 
 
-def _limit(written: _Written, space: SearchSpace, costs: Mapping[str, Cost]) -> Limit:
-    name, cost = written.cost, costs.get(written.cost)
-    if cost is None:
-        known = ", ".join(costs) or "none"
+def _question(question: str, space: SearchSpace, tables: Mapping[str, list[Cost]]) -> list[Limit]:
+    return [_limit(_split(part), space, tables) for part in parts_of(question)]
+
+
+def _limit(written: _Written, space: SearchSpace, tables: Mapping[str, list[Cost]]) -> Limit:
+    name, costs = written.cost, tables.get(written.cost)
+    if costs is None:
+        known = ", ".join(tables) or "none"
         raise ProblemError(f"there is no cost {name!r} to limit; the tables have {known}.")
     if written.meant_for is not None:
-        check_conditions(name, cost.provenance, parse_conditions(written.meant_for))
-    return Limit(name, _value(written, space, cost), lower=written.sign == ">=")
+        for cost in costs:
+            check_conditions(name, cost.provenance, parse_conditions(written.meant_for))
+    return Limit(name, _value(written, space, costs), lower=written.sign == ">=")
 
 
-def _value(written: _Written, space: SearchSpace, cost: Cost) -> float:
+def _value(written: _Written, space: SearchSpace, costs: list[Cost]) -> float:
     """The number of a limit in the unit of its cost."""
-    percent = _PERCENT.fullmatch(written.amount)
-    if percent is not None and cost.unit.name != "%":
-        return _on_the_way(float(percent[1]), written, space, cost)
+    percent, unit = _PERCENT.fullmatch(written.amount), costs[0].unit
+    if percent is not None and unit.name != "%":
+        return _on_the_way(float(percent[1]), written, space, costs)
     try:
-        return parse_quantity(written.amount, cost.unit)
+        return parse_quantity(written.amount, unit)
     except UnitError as error:
         raise UnitError(f"limit {written.text!r}: {error}") from error
 
 
-def _on_the_way(percent: float, written: _Written, space: SearchSpace, cost: Cost) -> float:
+def _on_the_way(percent: float, written: _Written, space: SearchSpace, costs: list[Cost]) -> float:
     if not 0 <= percent <= 100:
         side = "below 0 %, the least" if percent < 0 else "above 100 %, the most"
         raise ProblemError(f"the limit {written.text!r} is {side} any network of the space costs.")
-    least, most = cost.range(space)
+    ranges = [cost.range(space) for cost in costs]
+    least, most = min(low for low, _ in ranges), max(high for _, high in ranges)
     return least + percent / 100 * (most - least)

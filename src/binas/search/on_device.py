@@ -42,6 +42,7 @@ class Step:
     measured: float
     low: float
     high: float
+    variant: str | None = None
 
     @property
     def kept(self) -> bool:
@@ -50,8 +51,9 @@ class Step:
 
     def to_json(self) -> dict[str, Any]:
         """The object in the history of a result."""
-        known = {key: getattr(self, key) for key in self.__slots__}
-        return {**known, "architecture": str(self.architecture), "kept": self.kept}
+        known = {key: getattr(self, key) for key in self.__slots__ if key != "variant"}
+        variant = {} if self.variant is None else {"variant": self.variant}
+        return {**known, "architecture": str(self.architecture), "kept": self.kept, **variant}
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,12 +148,12 @@ def _measure_winner(
     if winner is None:
         return steps
     for name in asked:
-        cost = result.problem.costs[name]
+        cost = result.problem.of_variant(result.variant).costs[name]
         reading = measure(cost, winner.architecture)
         if reading.high > asked[name]:
             reading = min(reading, measure(cost, winner.architecture), key=lambda item: item.high)
         numbers = (asked[name], limits[name], winner.costs[name], reading.value, reading.low, reading.high)
-        steps.append(Step(winner.architecture, name, cost.unit.name, *numbers))
+        steps.append(Step(winner.architecture, name, cost.unit.name, *numbers, result.variant))
     return steps
 
 
@@ -182,7 +184,8 @@ def _next_limit(step: Step) -> float:
 def _with_history(result: SearchResult, steps: list[Step]) -> OnDevice:
     """The result with its history; an architecture that breaks a limit is no answer."""
     history = {"on_device": [step.to_json() for step in steps]}
-    broken = any(step.architecture == result.architecture and not step.kept for step in steps)
+    answer = (result.architecture, result.variant)
+    broken = any((step.architecture, step.variant) == answer and not step.kept for step in steps)
     if broken:
         result = replace(result, status=Status.STOPPED_WITHOUT_ANSWER, evaluation=None, bound=None)
     return OnDevice(replace(result, details={**result.details, **history}), tuple(steps))

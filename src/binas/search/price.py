@@ -10,9 +10,10 @@ from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
 from binas.search.result import SearchResult, Status
 from binas.search.solve import solve
+from binas.search.solvers.auto import Auto
 from binas.space.architecture import Architecture
 
-SECONDS = 5.0  # for each price
+NODES = 500  # of the search tree for each price: the same answer on every machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +33,14 @@ def step_for(limit: float) -> float:
 
 
 def prices(result: SearchResult) -> Iterator[Price]:
-    """The price of each limit of a solved problem, all other limits unchanged; none where it takes too long to prove."""
+    """The price of each limit of a solved problem, all other limits unchanged; none where it takes too much to prove."""
     if result.accuracy is None:
         return
     for limit in dict.fromkeys(result.problem.limits):
         more = step_for(limit.value)
         if not math.isfinite(limit.value + limit.sign * more):
             continue
-        moved = solve(_moved(result.problem, limit, more), "auto", time_limit=SECONDS)
+        moved = solve(_moved(result.problem, limit, more), Auto(NODES))
         if moved.status is Status.OPTIMAL and moved.accuracy is not None:
             yield Price(limit, more, moved.accuracy - result.accuracy, moved.architecture)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -16,7 +16,7 @@ from binas.search.objective import LARGEST, architecture_cost, check_objective
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
-from binas.tables.costs import Cost, CostTable
+from binas.tables.costs import Cost, CostTable, variant_problems
 from binas.tables.entries import Column
 from binas.tables.units import format_quantity
 
@@ -33,6 +33,7 @@ class Evaluation:
     accuracy_stderr: float | None
     costs: Mapping[str, float]
     broken: tuple[Limit, ...]
+    variant: str | None = None  # the one it is judged in, where there are variants
 
     @property
     def feasible(self) -> bool:
@@ -42,17 +43,27 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class SearchProblem:
-    """max objective(a) over architectures a of ``space`` such that every limit holds."""
+    """max objective(a) over architectures a of ``space`` such that every limit holds.
+
+    With ``variants`` (:mod:`binas.search.variants`) the maximum is over the variants too, each with its own costs.
+    """
 
     space: SearchSpace
     objective: Objective
     costs: Mapping[str, Cost] = field(default_factory=dict)
     limits: tuple[Limit, ...] = ()
+    variants: Mapping[str, Mapping[str, Cost]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_objective(self.objective, self.space)
-        for cost in self.costs.values():
+        for cost in (
+            *self.costs.values(),
+            *(cost for own in self.variants.values() for cost in own.values()),
+        ):
             _check_cost(cost, self.space)
+        wrong = variant_problems(self.costs, self.variants)
+        if wrong:
+            raise ProblemError(f"{wrong[0]}: give every variant numbers of costs that the problem has.")
         for limit in self.limits:
             if not isinstance(limit, Limit):
                 raise ProblemError(
@@ -80,7 +91,7 @@ class SearchProblem:
         Contributions add up on the scale that their provenance names as ``link``. Only a plain objective needs ``space``.
         Limits are written as in :mod:`binas.search.limits`.
         """
-        named = costs.costs if isinstance(costs, CostTable) else costs
+        named, variants = (costs.costs, costs.variants) if isinstance(costs, CostTable) else (costs, {})
         if isinstance(accuracy, Contributions):
             accuracy = BilinearEstimator(accuracy)
         if isinstance(accuracy, Linked):
@@ -89,7 +100,7 @@ class SearchProblem:
             space, objective = accuracy.space, accuracy.objective()
         if space is None:
             raise ProblemError("an objective without contributions needs the space it belongs to.")
-        return cls(space, objective, named, parse_limits(limits, space, named))
+        return cls(space, objective, named, parse_limits(limits, space, named, variants), variants)
 
     def on_link_scale(self) -> SearchProblem:
         """The same problem with its objective taken for the accuracy: what solvers and the verifier work on."""
@@ -99,6 +110,12 @@ class SearchProblem:
     def with_limits(self, limits: Iterable[Limit]) -> SearchProblem:
         """The same problem under other limits."""
         return replace(self, limits=tuple(limits))
+
+    def of_variant(self, variant: str | None) -> SearchProblem:
+        """The problem of one variant alone, with its costs; of None the same problem."""
+        if variant is None:
+            return self
+        return replace(self, costs={**self.costs, **self.variants[variant]}, variants={})
 
     @property
     def limits_on_maxima(self) -> tuple[Limit, ...]:
@@ -115,7 +132,10 @@ class SearchProblem:
         return RELATIVE_TOLERANCE * max(abs(limit.value), 0.01 * self.scales[limit.cost])
 
     def cost(self, name: str, architecture: Architecture) -> float:
-        """One cost of an architecture (equation of LAT plus the fixed part, or the largest of these parts)."""
+        """One cost of an architecture (equation of LAT plus the fixed part, or the largest of these parts).
+
+        By ``costs``; that of a variant is ``of_variant(name).cost(...)``.
+        """
         return architecture_cost(self.space, self.costs[name], architecture)
 
     def describe_limits(self) -> str:
@@ -149,9 +169,16 @@ def _magnitude(cost: Cost) -> float:
 def evaluate(problem: SearchProblem, architecture: Architecture) -> Evaluation:
     """Accuracy, costs and broken limits of one architecture, computed straight from the tables.
 
-    What :func:`binas.search.verify.verify` holds claims against, so it shares no code with the fast ways.
+    What :func:`binas.search.verify.verify` holds claims against, so it shares no code with the fast ways. Where there are
+    variants it is judged in the one that suits it best (:func:`preference`).
     """
     problem.space.check(architecture)
+    if problem.variants:
+        every = (
+            replace(evaluate(problem.of_variant(name), architecture), variant=name)
+            for name in problem.variants
+        )
+        return min(every, key=preference(problem))
     costs = {name: problem.cost(name, architecture) for name in problem.costs}
     broken = tuple(
         x for x in problem.limits if not x.holds(costs[x.cost], VERIFIED_TOLERANCE * problem.tolerance(x))
@@ -159,3 +186,18 @@ def evaluate(problem: SearchProblem, architecture: Architecture) -> Evaluation:
     accuracy = problem.objective.accuracy(problem.space, architecture)
     error = problem.objective.standard_error(problem.space, architecture)
     return Evaluation(architecture, accuracy, error, costs, broken)
+
+
+def preference(problem: SearchProblem) -> Callable[[Evaluation], tuple[float, ...]]:
+    """An order of evaluations in different variants, the best first.
+
+    Fewest broken limits, highest accuracy, then least cost: first of the costs with upper limits, then of those that differ.
+    """
+    limited = [limit.cost for limit in problem.limits if not limit.lower]
+    differing = [name for own in problem.variants.values() for name in own]
+    names = list(dict.fromkeys([*limited, *differing]))
+
+    def key(item: Evaluation) -> tuple[float, ...]:
+        return (len(item.broken), -item.accuracy, *(item.costs[name] for name in names))
+
+    return key

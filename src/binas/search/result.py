@@ -56,12 +56,16 @@ class SearchResult:
     bound: float | None = None
     alternatives: tuple[Evaluation, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
-    variant: str | None = None
 
     @property
     def architecture(self) -> Architecture | None:
         """The architecture found."""
         return None if self.evaluation is None else self.evaluation.architecture
+
+    @property
+    def variant(self) -> str | None:
+        """The variant of the answer, where the problem has variants."""
+        return None if self.evaluation is None else self.evaluation.variant
 
     @property
     def accuracy(self) -> float | None:
@@ -77,13 +81,14 @@ class SearchResult:
 
     def to_json(self) -> dict[str, Any]:
         """The object that ``binas search --json`` prints."""
-        found = self.evaluation
+        answer = self.evaluation
         return {
             "status": str(self.status),
-            "architecture": None if found is None else str(found.architecture),
-            "accuracy": None if found is None else found.accuracy,
-            "accuracy_stderr": None if found is None else found.accuracy_stderr,
-            "costs": {} if found is None else costs_json(self.problem, found),
+            "architecture": None if answer is None else str(answer.architecture),
+            **({"variant": self.variant} if self.problem.variants else {}),
+            "accuracy": None if answer is None else answer.accuracy,
+            "accuracy_stderr": None if answer is None else answer.accuracy_stderr,
+            "costs": {} if answer is None else costs_json(self.problem, answer),
             "bound": self.bound,
             "gap": self.gap,
             "seconds": self.seconds,
@@ -98,8 +103,9 @@ def costs_json(problem: SearchProblem, evaluation: Evaluation) -> dict[str, Any]
     upper = {limit.cost: limit.value for limit in _loosest_first(problem) if not limit.lower}
     lower = {limit.cost: limit.value for limit in _loosest_first(problem) if limit.lower}
     result: dict[str, Any] = {}
+    tables = problem.of_variant(evaluation.variant).costs
     for name, value in evaluation.costs.items():
-        cost = problem.costs[name]
+        cost = tables[name]
         result[name] = {"value": value, "unit": cost.unit.name, "limit": upper.get(name)}
         if conditions(cost.provenance):
             result[name]["conditions"] = conditions(cost.provenance)
@@ -117,6 +123,7 @@ def evaluation_json(problem: SearchProblem, evaluation: Evaluation) -> dict[str,
     """One architecture with accuracy and costs."""
     return {
         "architecture": str(evaluation.architecture),
+        **({} if evaluation.variant is None else {"variant": evaluation.variant}),
         "accuracy": evaluation.accuracy,
         "accuracy_stderr": evaluation.accuracy_stderr,
         "costs": costs_json(problem, evaluation),

@@ -11,6 +11,7 @@ from binas.search.problem import SearchProblem, evaluate
 from binas.search.restrict import restricted
 from binas.search.result import Answer, SearchResult, Status
 from binas.search.solvers import Options, Solver, make_solver
+from binas.search.variants import best_of_variants, by_variant
 from binas.search.verify import verify
 from binas.space.architecture import Architecture
 
@@ -28,9 +29,27 @@ def solve(
 
     ``solver`` is a name (``binas solvers`` lists them, ``settings`` are its constructor arguments) or a
     :class:`Solver`. ``time_limit`` is in seconds. The result is verified independently of the solver, on the scale on
-    which it searched, and told in percent.
+    which it searched, and told in percent. Where the problem has variants it is the best over all of them, which share
+    the time.
     """
     chosen = make_solver(solver, **settings) if isinstance(solver, str) else solver
+    if not problem.variants:
+        return _solve_one(problem, chosen, time_limit, seed, warm_start)
+    share = None if time_limit is None else time_limit / len(problem.variants)
+    results = {
+        name: _solve_one(single, chosen, share, seed, warm_start)
+        for name, single in by_variant(problem).items()
+    }
+    return best_of_variants(problem, results)
+
+
+def _solve_one(
+    problem: SearchProblem,
+    chosen: Solver,
+    time_limit: float | None,
+    seed: int,
+    warm_start: Architecture | None,
+) -> SearchResult:
     scaled = problem.on_link_scale()
     smaller = restricted(scaled)
     chosen.check(scaled.with_limits(()) if smaller is None else smaller)

@@ -5,6 +5,9 @@ cost = fixed + sum_s e^s_{d^s} + sum_s sum_{b <= d^s} t^s_{b, c_b}
 Latency, MACs, parameters, memory and energy are all costs of this form. The per-depth part e is
 optional (zero); it keeps an overhead per block exactly bilinear. A cost that is combined by ``max``, such as
 peak activation memory, is the largest of the same parts instead of their sum.
+
+A table may have variants: values of something outside the stages (threads, runtime, device, resolution) of which one is
+chosen for the whole network, each with its own numbers of the costs that differ.
 """
 
 from __future__ import annotations
@@ -46,6 +49,7 @@ FORMAT = "binas/costs"
 Combine = Literal["sum", "max"]
 NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,60}$"
 CostName = Annotated[str, StringConstraints(pattern=NAME)]
+VariantName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=60)]
 
 
 class CostEntry(BaseModel):
@@ -70,6 +74,10 @@ class CostsFile(BaseModel):
     version: Literal[1]
     space: SpaceReference | None = None
     costs: dict[CostName, CostEntry] = Field(min_length=1, json_schema_extra={"additionalProperties": False})
+    variants: dict[VariantName, dict[CostName, CostEntry]] = Field(
+        default={},
+        description="optional: variant -> the costs that differ in it; one variant is chosen for the network",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +140,12 @@ class Cost:
 
 @dataclass(frozen=True, eq=False)
 class CostTable:
-    """Named costs of one space."""
+    """Named costs of one space.
+
+    ``variants`` name what a network may be run as (``2 threads``), each with the costs that differ from ``costs``. Where
+    there are variants, one of them is chosen; ``costs`` is then no further one but what they share, and should hold the
+    numbers of the first of them for whatever shows only one table.
+    """
 
     space: SearchSpace
     costs: Mapping[str, Cost]
@@ -158,13 +171,22 @@ class CostTable:
     def to_data(self) -> dict[str, Any]:
         """The JSON object of the file."""
         costs = {name: _cost_data(self.space, cost) for name, cost in self.costs.items()}
-        return {"format": FORMAT, "version": 1, "space": reference(self.space), "costs": costs}
+        data = {"format": FORMAT, "version": 1, "space": reference(self.space), "costs": costs}
+        variants = {
+            variant: {name: _cost_data(self.space, cost) for name, cost in own.items()}
+            for variant, own in self.variants.items()
+        }
+        return {**data, "variants": variants} if variants else data
 
     def save(self, path: Path) -> None:
         """Write as ``.json`` or ``.csv``, atomically."""
         from binas.tables.spreadsheet import costs_to_csv
 
         path = Path(path)
+        if self.variants and is_csv(path):
+            raise TableError(
+                f"{path} cannot hold a table with variants; write it to a file that ends in .json."
+            )
         write_text(path, costs_to_csv(self) if is_csv(path) else dump_json(self.to_data()))
 
 
@@ -186,10 +208,30 @@ def costs_from_data(data: Any, space: SearchSpace, where: str) -> CostTable:
     parsed = validate(CostsFile, data, where)
     problems = other_space(parsed.space, space)
     costs = {name: _read_cost(name, entry, space, problems) for name, entry in parsed.costs.items()}
+    variants = {
+        variant: {name: _read_cost(name, entry, space, problems) for name, entry in own.items()}
+        for variant, own in parsed.variants.items()
+    }
+    problems += variant_problems(costs, variants)
     if problems:
         advice = f"The table must cover the space {space.name!r} completely with finite numbers from zero up"
         raise TableError(several(where, problems, advice + "."))
-    return CostTable(space, costs)
+    return CostTable(space, costs, variants)
+
+
+def variant_problems(costs: Mapping[str, Cost], variants: Mapping[str, Mapping[str, Cost]]) -> list[str]:
+    """What is wrong with variants: each must have other numbers of a cost that the table has, in the same unit."""
+    problems = []
+    for variant, own in variants.items():
+        if not own:
+            problems.append(f"the variant {variant!r} has no costs of its own")
+        for name, cost in own.items():
+            shared = costs.get(name)
+            if shared is None or (shared.unit, shared.combine) != (cost.unit, cost.combine):
+                problems.append(
+                    f"the variant {variant!r} has {name} in {cost.unit}, which the table itself has not"
+                )
+    return problems
 
 
 def _read_cost(name: str, entry: CostEntry, space: SearchSpace, problems: list[str]) -> Cost:

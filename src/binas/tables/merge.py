@@ -25,6 +25,8 @@ def merge(tables: Sequence[CostTable], average: bool = False, ignore: Iterable[s
     if not tables:
         raise TableError("there are no tables to merge.")
     skipped = _check_ignored(ignore)
+    for table in tables:
+        _check_single(table)
     space = tables[0].space
     if any(table.space.fingerprint != space.fingerprint for table in tables):
         raise TableError("the tables are of different spaces, so they cannot be merged.")
@@ -37,8 +39,17 @@ def rename_cost(table: CostTable, old: str, new: str) -> CostTable:
     """The table with one cost under another name."""
     if new in table.costs:
         raise TableError(f"the table has a cost {new!r} already.")
+    _check_single(table)
     moved = replace(table[old], name=new)
     return CostTable(table.space, {n: c for n, c in table.costs.items() if n != old} | {new: moved})
+
+
+def _check_single(table: CostTable) -> None:
+    if table.variants:
+        raise TableError(
+            f"a table with variants ({', '.join(table.variants)}) is neither merged nor renamed; do that with the tables it "
+            "was made of."
+        )
 
 
 def _check_ignored(ignore: Iterable[str]) -> tuple[str, ...]:

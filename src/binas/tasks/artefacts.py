@@ -158,6 +158,7 @@ class Reading(FileRecord):
     low: float
     high: float
     kept: bool
+    variant: str | None = None
 
     @property
     def interval(self) -> Interval:
@@ -207,8 +208,8 @@ class Answer(FileRecord):
 
     @property
     def limits_text(self) -> str:
-        """The limits in absolute units: ``latency <= 0.2 ms and macs <= 3 MMACs``."""
-        return " and ".join(map(str, self.limits))
+        """The limits in absolute units: ``latency <= 0.2 ms and macs <= 3 MMACs``, and the variant that keeps them."""
+        return " and ".join(map(str, self.limits)) + (f" with {self.variant}" if self.variant else "")
 
     @property
     def searched_limits(self) -> list[Limit]:

@@ -165,7 +165,7 @@ def _compare(run: Run, answer: Answer, identity: str, progress: Progress) -> Non
     """One comparison, under the limits that were searched with."""
     from binas.tasks.search import open_problem
 
-    settings, problem = run.settings(CompareSettings), open_problem(run)
+    settings, problem = run.settings(CompareSettings), open_problem(run).of_variant(answer.variant)
     limits = answer.searched_limits
     traced = next((x for x in limits if not x.lower and problem.costs[x.cost].combine == "sum"), None)
     if traced is None:

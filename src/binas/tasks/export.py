@@ -147,7 +147,7 @@ def _latency(answer: Answer, problem: SearchProblem) -> list[LatencyFact]:
     """Predicted and measured latency in ms, where the table is one of time."""
     from binas.export import LatencyFact
 
-    cost = problem.costs.get("latency")
+    cost = problem.of_variant(answer.variant).costs.get("latency")
     if cost is None or cost.unit.name not in TO_MS:
         return []
     scale, about = TO_MS[cost.unit.name], cost.provenance

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,21 +31,40 @@ class Milp(Solver):
     )
     requires = ("highspy",)
 
-    def __init__(self, threads: int = 1):
+    def __init__(self, threads: int = 1, max_nodes: int | None = None):
         self.threads = threads
+        self.max_nodes = max_nodes  # of the search tree; None: until it is proven
 
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
         """The proven optimum; solver tolerances are made harmless by cutting off points that break a limit."""
-        return self._next(problem, _Model(tight_form(problem), self.threads, options))
+        return self._next(problem, _Model(tight_form(problem), self._settings(options), options.warm_start))
 
     def in_order(self, problem: SearchProblem) -> Iterator[Evaluation]:
         """Architectures within the limits from the best downwards, each found by cutting off those before it."""
-        model = _Model(tight_form(problem), self.threads, Options())
+        model = _Model(tight_form(problem), self._settings(Options()), None)
         while (
             found := self._next(problem, model)
         ).status is Status.OPTIMAL and found.architecture is not None:
             yield evaluate(problem, found.architecture)
             model.forbid(_point(model.form, found.architecture))
+
+    def _settings(self, options: Options) -> dict[str, Any]:
+        """The options of HiGHS."""
+        settings: dict[str, Any] = {
+            "output_flag": False,
+            "threads": self.threads,
+            "random_seed": options.seed,
+            "mip_rel_gap": 0.0,
+            "mip_abs_gap": 1e-9,
+            "mip_feasibility_tolerance": 1e-9,
+            "primal_feasibility_tolerance": 1e-9,
+            "dual_feasibility_tolerance": 1e-9,
+        }
+        if options.time_limit is not None:
+            settings["time_limit"] = float(options.time_limit)
+        if self.max_nodes is not None:
+            settings["mip_max_nodes"] = self.max_nodes
+        return settings
 
     def _next(self, problem: SearchProblem, model: _Model) -> Answer:
         for _ in range(MAX_REPAIRS):
@@ -72,18 +91,18 @@ class _Outcome:
 class _Model:
     """A HiGHS model of the tight form, scaled so that tolerances are relative."""
 
-    def __init__(self, form: TightForm, threads: int, options: Options):
+    def __init__(self, form: TightForm, settings: Mapping[str, Any], start: Architecture | None):
         import highspy
 
         self.form, self.highspy = form, highspy
         self.highs = highspy.Highs()
-        for key, value in _settings(threads, options).items():
+        for key, value in settings.items():
             self.highs.setOptionValue(key, value)
         self.scale = max(float(np.abs(form.objective).max(initial=0.0)), 1e-300)
         self.highs.passModel(self._lp())
-        if options.warm_start is not None:
+        if start is not None:
             solution = highspy.HighsSolution()
-            solution.col_value = _point(form, options.warm_start).tolist()
+            solution.col_value = _point(form, start).tolist()
             self.highs.setSolution(solution)
 
     def _lp(self) -> Any:
@@ -128,22 +147,6 @@ class _Model:
         self.highs.addRow(
             -self.highspy.kHighsInf, float(len(index) - 1), len(index), index, np.ones(len(index))
         )
-
-
-def _settings(threads: int, options: Options) -> dict[str, Any]:
-    settings: dict[str, Any] = {
-        "output_flag": False,
-        "threads": threads,
-        "random_seed": options.seed,
-        "mip_rel_gap": 0.0,
-        "mip_abs_gap": 1e-9,
-        "mip_feasibility_tolerance": 1e-9,
-        "primal_feasibility_tolerance": 1e-9,
-        "dual_feasibility_tolerance": 1e-9,
-    }
-    if options.time_limit is not None:
-        settings["time_limit"] = float(options.time_limit)
-    return settings
 
 
 def _all_rows(form: TightForm, infinity: float) -> tuple[Any, Array, Array]:

@@ -7,14 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
-from binas.cli.exchange_commands import calibrated
-from typer.testing import CliRunner, Result
+from calling import answer, refusal, said
 
-from binas.base.errors import BinasError
-from binas.cli.main import app
+from binas.costs.filled import correct_sum
 from binas.space import load_space, save_space
 from binas.tables import load_costs
-from binas.testing.paper_example import write_paper_example
 
 TINY = """
 format: binas/space
@@ -27,30 +24,6 @@ stem: [cn_k3_s2_c8_nre]
 stages:
   - {name: s1, depths: [1, 2], channels: 8, activation: re, configs: {expansion: [1, 2], kernel: [3]}}
 """
-
-
-def binas(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(item) for item in arguments])
-
-
-def answer(*arguments: object) -> dict:
-    done = binas(*arguments, "--json")
-    assert done.exception is None, done.exception
-    return json.loads(done.stdout)
-
-
-def refusal(*arguments: object) -> str:
-    """The message of an error that main() would print with exit code 2."""
-    done = binas(*arguments)
-    assert isinstance(done.exception, BinasError), done.output
-    return str(done.exception)
-
-
-@pytest.fixture(scope="module")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("example")
-    write_paper_example(folder)
-    return folder
 
 
 def changed(example: Path, path: Path, factor: float = 1.0, **conditions: object) -> Path:
@@ -71,12 +44,12 @@ class TestShow:
         latency = found["costs"]["latency"]
         assert latency["fixed"] < latency["least"] < 45 < latency["most"]
         assert latency["provenance"]["batch"] == 1
-        text = binas("costs", "show", example / "costs.json").stdout
+        text = said("costs", "show", example / "costs.json")
         assert "Intel Xeon (as in the paper), 1 thread, batch 1, float32" in text
         assert "computed from the space, exact" in text
 
     def test_every_number(self, example: Path) -> None:
-        text = binas("costs", "show", example / "costs.json", "--cost", "latency").stdout
+        text = said("costs", "show", example / "costs.json", "--cost", "latency")
         assert text.count(" block ") == load_space("imagenet-mbconv").alpha_size
         assert " depth " not in text
         assert list(answer("costs", "show", example / "costs.json", "--cost", "params")["costs"]) == [
@@ -98,19 +71,6 @@ class TestShow:
         assert answer("costs", "show", alone, "--space", "imagenet-mbconv")["space"] == "imagenet-mbconv"
 
 
-class TestConditions:
-    def test_answers_show_what_they_are_for(self, example: Path) -> None:
-        shown = binas("search", example, "-l", "latency=45ms@batch=1,threads=1,device=xeon").stdout
-        assert "Intel Xeon (as in the paper), 1 thread, batch 1, float32" in shown
-        assert "latency measured on: Intel Xeon" in binas("frontier", example).stdout
-
-    @pytest.mark.parametrize("command", ["search", "frontier", "explain"])
-    def test_limits_meant_for_something_else_are_refused(self, example: Path, command: str) -> None:
-        more = ["best"] if command == "explain" else []
-        message = refusal(command, example, *more, "-l", "latency=45ms@batch=64")
-        assert "latency is wanted for batch 64, but the table is of batch 1" in message
-
-
 class TestDiff:
     def test_numbers_and_conditions(self, example: Path, tmp_path: Path) -> None:
         other = changed(example, tmp_path / "other.json", 2.0, batch=64)
@@ -118,7 +78,7 @@ class TestDiff:
         latency = next(item for item in found["costs"] if item["cost"] == "latency")
         assert latency["conditions"] == {"batch": [1, 64]}
         assert [change["entry"] for change in latency["changes"]] == ["fixed"]
-        text = binas("costs", "diff", example / "costs.json", other).stdout
+        text = said("costs", "diff", example / "costs.json", other)
         assert "latency: 1 of 241 numbers differ; the second is 1 times the first (median)" in text
         assert "batch: 1 and 64" in text
         assert "macs: the same 241 numbers" in text
@@ -127,7 +87,7 @@ class TestDiff:
         data = json.loads((example / "costs.json").read_text())
         del data["costs"]["macs"]
         (tmp_path / "less.json").write_text(json.dumps(data))
-        text = binas("costs", "diff", example / "costs.json", tmp_path / "less.json").stdout
+        text = said("costs", "diff", example / "costs.json", tmp_path / "less.json")
         assert f"only in {example / 'costs.json'}: macs" in text
 
 
@@ -156,9 +116,7 @@ class TestMerge:
     def test_averaged(self, example: Path, tmp_path: Path) -> None:
         again, out = changed(example, tmp_path / "again.json", 3.0, threads=4), tmp_path / "out.json"
         options = ("--average", "--ignore", "threads")
-        assert (
-            binas("costs", "merge", example / "costs.json", again, "--out", out, *options).exception is None
-        )
+        said("costs", "merge", example / "costs.json", again, "--out", out, *options)
         space = load_space("imagenet-mbconv")
         assert load_costs(out, space)["latency"].fixed == pytest.approx(
             2 * load_costs(example / "costs.json", space)["latency"].fixed
@@ -177,7 +135,7 @@ class TestMerge:
         out.write_text("mine")
         assert "exists" in refusal("costs", "merge", example / "costs.json", "--out", out)
         assert out.read_text() == "mine"
-        assert binas("costs", "merge", example / "costs.json", "--out", out, "--overwrite").exception is None
+        said("costs", "merge", example / "costs.json", "--out", out, "--overwrite")
         assert "ends in .json or .csv" in refusal(
             "costs", "merge", example / "costs.json", "--out", tmp_path / "x"
         )
@@ -207,10 +165,9 @@ class TestPhone:
     def test_there_and_back(self, folder: Path, tmp_path: Path) -> None:
         filled, out = self.fill(folder), tmp_path / "costs.json"
         options = ("--unit", "us", "--device", "Pixel 9", "--runtime", "TFLite", "--threads", 1, "--batch", 1)
-        done = binas("costs", "import", filled, *options, "--out", out)
-        assert done.exception is None
-        assert "Pixel 9, TFLite, 1 thread, batch 1, float32" in done.stdout
-        assert "warning: what the blocks make together is off by" in done.stdout
+        text = said("costs", "import", filled, *options, "--out", out)
+        assert "Pixel 9, TFLite, 1 thread, batch 1, float32" in text
+        assert "warning: what the blocks make together is off by" in text
         cost = load_costs(out, load_space(tmp_path / "tiny.yaml"))["latency"]
         assert cost.values.configs[0][1][0] == (folder / "0001_s1_1_e1k3.onnx").stat().st_size
         assert cost.provenance.source == "imported from fill-in.csv"
@@ -242,7 +199,7 @@ class TestPhone:
 def test_too_few_networks_correct_nothing(example: Path) -> None:
     space = load_space("imagenet-mbconv")
     cost = load_costs(example / "costs.json", space)["latency"]
-    assert calibrated(space, cost, [(space.extreme(), 1.0)] * 9) is cost
+    assert correct_sum(space, cost, [(space.extreme(), 1.0)] * 9) is cost
 
 
 class TestOtherTools:

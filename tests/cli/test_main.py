@@ -113,7 +113,11 @@ BAD = {
     "NaN": ([], change("costs.json", '"e3k3": ', '"e3k3": NaN, "x": '), "is nan"),
     "missing entry": ([], change("contributions.json", '"e6k5se"', '"e9"'), "e6k5se"),
     "wrong unit": ([], change("costs.json", '"ms"', '"parsecs"'), "parsecs"),
-    "table of another space": ([], change("costs.json", '"fingerprint": "', '"fingerprint": "0'), "was made for"),
+    "table of another space": (
+        [],
+        change("costs.json", '"fingerprint": "', '"fingerprint": "0'),
+        "was made for",
+    ),
     "YAML bomb": ([], lambda f: (f / "space.yaml").write_text("a: &a [x, x]\nb: [*a, *a]\n"), "aliases"),
     "not a space": ([], lambda f: (f / "space.yaml").write_text("name: x\n"), "stages"),
 }

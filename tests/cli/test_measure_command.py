@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +12,8 @@ from calling import answer, binas, contents, refusal, said
 from tiny import TINY
 
 from binas.costs.measure import MeasuredCost
-from binas.space import load_space
+from binas.costs.settings import Settings
+from binas.space import load_space, save_space
 from binas.tables import Contributions, Cost, CostTable, Provenance, load_costs
 from binas.tables.entries import Column
 from tiny_run import SPACE, made_table
@@ -194,6 +194,7 @@ class TestVerify:
         given.save(file)
         question = ("costs", "verify", file, "--space", folder / "space.yaml", "--samples", 8, *QUICK)
         text = said(*question, "--plot", tmp_path / "check.html")
+        assert "Drawn to" in text
         again = load_costs(file, given.space)
         kept = again["latency"].values.equals(given["latency"].values)
         assert ("its numbers stay" if kept else "it was replaced") in text
@@ -206,10 +207,12 @@ class TestVerify:
     def test_json(self, monkeypatch, tmp_path):
         """The same on an invented machine."""
         table = made_table(1e-4)["latency"]
-        about = Provenance(source="x", device="x", runtime="y", threads=1, batch=1, backend="torch", repeats=3)
+        about = Provenance(
+            source="x", device="x", runtime="y", repeats=3, **Settings(backend="torch").to_data()
+        )
         given = replace(table, provenance=about)
         CostTable(SPACE, {"latency": given}).save(tmp_path / "costs.json")
-        (tmp_path / "space.yaml").write_text(json.dumps(_space_data()))
+        save_space(SPACE, tmp_path / "space.yaml")
 
         def measure_space(space, how, samples, seed, name, old: Cost):
             return MeasuredCost(old, SimpleNamespace(estimates={}, seconds=0.0, warnings=("noisy",)))
@@ -217,7 +220,8 @@ class TestVerify:
         monkeypatch.setattr("binas.costs.measure.measure_space", measure_space)
         found = answer("costs", "verify", tmp_path / "costs.json")
         assert (found["cost"], found["kept"], found["warnings"]) == ("latency", True, ["noisy"])
-        assert "--samples" in refusal("costs", "verify", tmp_path / "costs.json", "--samples", "few")
+        for wrong in ("few", 0):
+            assert "--samples" in refusal("costs", "verify", tmp_path / "costs.json", "--samples", wrong)
 
     def test_a_table_that_was_never_measured_here(self, tmp_path):
         from binas.costs import analytic_costs
@@ -226,12 +230,6 @@ class TestVerify:
         assert "no cost measured by binas" in refusal("costs", "verify", tmp_path / "costs.json")
         message = refusal("costs", "verify", tmp_path / "costs.json", "--cost", "macs")
         assert "does not say how it was measured" in message
-
-
-def _space_data():
-    from binas.space.files import space_to_data
-
-    return space_to_data(SPACE)
 
 
 class TestSearchOnDevice:

@@ -54,7 +54,13 @@ def test_every_plain_setting_has_an_option_that_says_what_it_is(helps, task, nam
     assert " ".join(field.description[1:].replace("`", "").split()) in text
     if not field.is_required():
         value = field.default
-        shown = "none" if value is None else ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        shown = (
+            "none"
+            if value is None
+            else ", ".join(map(str, value))
+            if isinstance(value, tuple)
+            else str(value)
+        )
         assert f"[{shown}]" in text[text.index(flag) :]
 
 
@@ -166,7 +172,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("task", "typed", "words"), WRONG, ids=lambda item: " ".join(item) if isinstance(item, list) else item)
+@pytest.mark.parametrize(
+    ("task", "typed", "words"), WRONG, ids=lambda item: " ".join(item) if isinstance(item, list) else item
+)
 def test_wrong_values_are_answered_with_the_setting_s_name(finished_once, task, typed, words):
     before = contents(finished_once)
     assert words in refusal(task, finished_once, *typed)
@@ -197,4 +205,6 @@ def test_lists_are_repeatable(finished):
 
 
 def test_phases_have_no_option_of_their_own():
-    assert not [p for p in typer.main.get_command(app).commands["train"].params if p.name in Phase.model_fields]
+    assert not [
+        p for p in typer.main.get_command(app).commands["train"].params if p.name in Phase.model_fields
+    ]

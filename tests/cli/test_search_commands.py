@@ -167,7 +167,10 @@ class TestSearchOfARun:
         chosen = json.loads((finished / "estimator.json").read_text())["chosen"]
         other = "additive-log" if chosen != "additive-log" else "additive"
         usual = answer("search", finished, "-l", "latency=50%")
-        assert usual["accuracy"] != answer("search", finished, "-l", "latency=50%", "--estimator", other)["accuracy"]
+        assert (
+            usual["accuracy"]
+            != answer("search", finished, "-l", "latency=50%", "--estimator", other)["accuracy"]
+        )
         assert f"the estimator {chosen}" in said("explain", finished, "best", "-l", "latency=50%")
         assert "search.estimator: must be auto or one of" in refusal("search", finished, "--estimator", "x")
 

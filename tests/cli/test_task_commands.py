@@ -138,7 +138,9 @@ class TestTrain:
     def test_a_wrong_configuration_makes_no_folder(self, tmp_path):
         config = write_config(tmp_path)
         run = tmp_path / "run"
-        assert "train.supernet.epochs" in refusal("train", run, "--config", config, "--set", "train.supernet.epochs=0")
+        assert "train.supernet.epochs" in refusal(
+            "train", run, "--config", config, "--set", "train.supernet.epochs=0"
+        )
         assert not run.exists()
 
 
@@ -199,7 +201,9 @@ class TestEstimate:
         assert not table.values.equals(other.values)
 
     def test_the_ranking_may_be_stable_early(self, trained):
-        assert answer("estimate", trained, "--passes", 24, "--stability", 0.0)["passes"] == 4  # the first look
+        assert (
+            answer("estimate", trained, "--passes", 24, "--stability", 0.0)["passes"] == 4
+        )  # the first look
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -226,7 +230,9 @@ class TestEstimate:
     def test_an_untrained_run_is_pointed_to_training(self, trained):
         for path in (trained / "supernet").iterdir():
             path.unlink()
-        assert f"holds no trained supernet yet. `binas train {trained}` does it" in refusal("estimate", trained)
+        assert f"holds no trained supernet yet. `binas train {trained}` does it" in refusal(
+            "estimate", trained
+        )
 
 
 class TestSample:

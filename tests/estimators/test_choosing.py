@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from binas.estimators.encoded import one_hot_rows
 from made import UNEVEN, random_column, random_contributions, samples_of, space_of
 
 from binas.base.errors import EstimatorError
@@ -36,7 +35,7 @@ def measured(
     """Accuracies that follow the table on the scale of a link, with noise and pairs inside stages."""
     rng = np.random.default_rng(seed)
     total = BilinearEstimator(table, link).predict(EVERY)  # type: ignore[arg-type]
-    rows = one_hot_rows(UNEVEN, EVERY)
+    rows = UNEVEN.layout.rows(EVERY)
     pairs = WithinStageEstimator.groups(UNEVEN)
     inside = sum(
         ((rows[:, w] @ rng.normal(size=(len(w), len(w)))) * rows[:, w]).sum(axis=1) for w, _ in pairs

@@ -1,21 +1,17 @@
-"""Published networks beside ours, on an invented device that takes time by multiply-accumulates."""
+"""Published networks compared with ours, on an invented device that takes time by multiply-accumulates."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from binas.run.compare import Builder, chosen_networks, compare_published, ours_beside
-from typer.testing import CliRunner
 
-from binas.base.errors import BinasError, ProblemError
+from binas.base.errors import ProblemError
 from binas.base.interval import Interval
-from binas.cli import compare_commands
-from binas.cli.main import app
 from binas.costs.published import published_networks
 from binas.costs.published.build import count
+from binas.report.published import Builder, chosen_networks, compare_published, compare_with_ours
 from binas.run.folder import load
 from binas.search.frontier import frontier
 from binas.testing.paper_example import write_paper_example
@@ -79,13 +75,13 @@ def test_ours_of_similar_latency(example: Path) -> None:
     device = MacsDevice()
     rows = compare_published(device, [*FEW, "BINAS-B"])
     curve = frontier(load(example).problem(), "latency")
-    ours = ours_beside(curve, rows, device)
+    ours = compare_with_ours(curve, rows, device)
     assert len(device.sessions) == 2
     assert device.sessions[1][0] == "MobileNetV3-Large"
-    assert sorted(name for row in ours for name in row.beside) == sorted(row.name for row in rows)
+    assert sorted(name for row in ours for name in row.compared_with) == sorted(row.name for row in rows)
     by_name = {row.name: row for row in rows}
     for row in ours:
-        limit = max(by_name[name].latency.value for name in row.beside)
+        limit = max(by_name[name].latency.value for name in row.compared_with)
         assert row.name == str(curve.at(limit).architecture)
         assert row.top1 == curve.at(limit).accuracy
         assert row.ratio == pytest.approx(row.macs / by_name["MobileNetV3-Large"].macs)
@@ -95,35 +91,4 @@ def test_tables_slower_than_everything(example: Path) -> None:
     rows = compare_published(lambda builders: dict.fromkeys(builders, Interval(0.1, 0.1, 0.1)), FEW)
     curve = frontier(load(example).problem(), "latency")
     with pytest.raises(ProblemError, match="slower than all published networks"):
-        ours_beside(curve, rows, MacsDevice())
-
-
-class TestCommand:
-    @pytest.fixture(autouse=True)
-    def device(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(compare_commands, "measuring", lambda *_: MacsDevice())
-
-    def test_json(self, example: Path) -> None:
-        options = ("--networks", "BINAS-A", "--run", str(example), "--json")
-        done = CliRunner().invoke(app, ["compare", *options])
-        assert done.exception is None
-        found = json.loads(done.stdout)
-        assert found["reference"] == "MobileNetV3-Large"
-        assert [item["ours"] for item in found["networks"]].count(True) >= 1
-        published = next(item for item in found["networks"] if item["name"] == "BINAS-A")
-        assert published["low_ms"] < published["latency_ms"] < published["high_ms"]
-
-    def test_for_people(self, example: Path) -> None:
-        text = CliRunner().invoke(app, ["compare", "--networks", "BINAS-A", "--run", str(example)]).stdout
-        assert "ratio to MobileNetV3-Large" in text
-        assert "predicted" in text
-        assert "stands beside" in text
-
-    def test_tables_of_another_batch(self, example: Path) -> None:
-        done = CliRunner().invoke(app, ["compare", "--batch", "8", "--run", str(example)])
-        assert isinstance(done.exception, BinasError)
-        assert "latency is wanted for batch 8, but the table is of batch 1" in str(done.exception)
-
-    def test_unknown_networks(self) -> None:
-        done = CliRunner().invoke(app, ["compare", "--networks", "ResNet"])
-        assert isinstance(done.exception, BinasError)
+        compare_with_ours(curve, rows, MacsDevice())

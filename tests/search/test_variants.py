@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from binas.tables.reach import reach
 from hypothesis import assume, given, strategies as st
 from problems import problems
 
@@ -24,7 +23,7 @@ from binas.search.variants import by_variant, upper_envelope
 from binas.space import enumerate_all
 from binas.tables.costs import CostTable, costs_from_data, load_costs
 from binas.tables.entries import Provenance
-from binas.tables.merge import merge, renamed
+from binas.tables.merge import merge, rename_cost
 from binas.testing import brute_force, brute_force_frontier, make_problem, make_space
 from binas.testing.brute_force import all_values, feasible_mask
 from binas.testing.cases import make_cost, random_column
@@ -138,7 +137,7 @@ def test_why_nothing_keeps_the_limits_in_any_variant(problem):
     report = explain_infeasible(problem)
     assert report.sentence().startswith("no architecture keeps")
     for name, (least, most) in report.extremes.items():
-        reached = [reach(problem.space, single.costs[name]) for single in by_variant(problem).values()]
+        reached = [single.costs[name].range(problem.space) for single in by_variant(problem).values()]
         assert least == pytest.approx(min(low for low, _ in reached))
         assert most == pytest.approx(max(high for _, high in reached))
     for item in report.relaxations:
@@ -165,7 +164,7 @@ def threads(slower=1.0):
 
 def test_an_explanation_says_which_variants_are_dominated():
     problem = threads()
-    low, high = reach(problem.space, problem.costs["latency"])
+    low, high = problem.costs["latency"].range(problem.space)
     for limit, chosen in ((low + 0.2 * (high - low), "1 thread"), (20.0, "2 threads")):
         limited = problem.with_limits([Limit("latency", limit)])
         result = solve(limited)
@@ -207,7 +206,7 @@ def test_results_name_their_variant_and_what_it_was_measured_on():
 
 def test_percent_is_of_the_range_over_all_variants_and_conditions_hold_in_all():
     problem = threads()
-    reached = [reach(problem.space, own["latency"]) for own in problem.variants.values()]
+    reached = [own["latency"].range(problem.space) for own in problem.variants.values()]
     low, high = min(low for low, _ in reached), max(high for _, high in reached)
     table = CostTable(problem.space, problem.costs, problem.variants)
     built = SearchProblem.build(
@@ -254,8 +253,8 @@ def test_tables_with_variants_are_saved_and_read(tmp_path):
     assert "variants" not in plain.to_data()
     with pytest.raises(TableError, match=r"ends in \.json"):
         table.save(tmp_path / "costs.csv")
-    for refused in (lambda: merge([table, plain]), lambda: renamed(table, "latency", "time")):
-        with pytest.raises(TableError, match="neither merged nor renamed"):
+    for refused in (lambda: merge([table, plain]), lambda: rename_cost(table, "latency", "time")):
+        with pytest.raises(TableError, match="neither merged nor rename_cost"):
             refused()
 
 

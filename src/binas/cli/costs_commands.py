@@ -222,8 +222,10 @@ def verify(
     """Hold a table against whole networks measured in the same session, improve it where it is off, store the result."""
     from binas.costs.measure import measurable, verify_again
 
-    check_plot(plot)
+    check_plot(plot, settings.samples)
     check_out(file, overwrite=True)
+    if settings.samples == 0:
+        raise MeasureError("--samples: give at least 1 network to hold the table against.")
     costs = _load(file, space)
     name = cost or _only(measurable(costs.costs), file)
     progress, journal = show_progress(quiet, as_json), file.with_name(file.name + ".journal")
@@ -232,7 +234,7 @@ def verify(
     better = replace(costs, costs={**costs.costs, name: done.cost})
     better.save(file)
     journal.unlink(missing_ok=True)
-    plot_costs(better, plot)
+    plot_costs(better, plot, as_json)
     _show_verified(file, done, done.cost.values is costs[name].values, as_json)
 
 

@@ -197,10 +197,10 @@ def measure(
         if run is None:
             raise ConfigError("give the folder of a run, or --space and --out.")
         done = Call(MEASURE, run, settings, redo, quiet, as_json).do()
-        views.plot_costs(done.tables.costs, plot)
+        views.plot_costs(done.tables.costs, plot, as_json)
         return
-    table = _measure_to(run, space, out, settings, overwrite, redo, quiet or as_json)
-    views.plot_costs(table, plot)
+    table = _measure_to(run, space, out, plot, settings, overwrite, redo, quiet or as_json)
+    views.plot_costs(table, plot, as_json)
     views.show_result(MEASURE, table, out, as_json)
 
 
@@ -208,6 +208,7 @@ def _measure_to(
     run: Path | None,
     space: str | None,
     out: Path,
+    plot: Path | None,
     changes: list[Change],
     overwrite: bool,
     redo: bool,
@@ -225,6 +226,7 @@ def _measure_to(
     check_out(out, overwrite)
     own = None if run is None else run / "config.yaml"
     settings = load_config(own, changes).part(MeasureSettings)
+    views.check_plot(plot, settings.samples)
     chosen = load_space(space) if space is not None else open_run(run or Path()).space
     progress = show_progress(quiet, False)
     with progress.during("measure"):

@@ -109,23 +109,25 @@ def _costs_json(costs: CostTable) -> dict[str, Any]:
     return {"costs": list(costs.costs), "variants": list(costs.variants), "provenance": about}
 
 
-def check_plot(plot: Path | None) -> None:
-    """Refuse before measuring what could not be drawn after it."""
+def check_plot(plot: Path | None, samples: int = 1) -> None:
+    """Refuse before measuring what could not be drawn after it; ``samples`` networks will be there to draw."""
     if plot is not None and plot.suffix not in (".html", ".png"):
         raise FileError(f"cannot draw {plot}: name a file that ends in .html or .png.")
+    if plot is not None and samples == 0:
+        raise FileError(f"there is nothing to draw to {plot} without networks: measure with --samples.")
 
 
-def plot_costs(costs: CostTable, plot: Path | None) -> None:
+def plot_costs(costs: CostTable, plot: Path | None, as_json: bool) -> None:
     """Draw predicted against measured networks of the first cost that was verified."""
     if plot is None:
         return
     from binas.report.plots import plot_verification
 
     verified = [cost for cost in costs.costs.values() if cost.provenance.verification is not None]
-    if not verified:
-        raise FileError(f"there is nothing to draw to {plot} without networks: measure with --samples.")
+    check_plot(plot, len(verified))
     plot_verification(verified[0], plot)
-    say(f"Drawn to {plot}.")
+    if not as_json:
+        say(f"Drawn to {plot}.")
 
 
 def _show_contributions(answer: Contributions) -> None:

@@ -13,9 +13,9 @@ count.
 A run: contributions, samples and costs of its folder; under limits spread over the range of its first cost the networks
 found are measured with the supernet's weights, BatchNorm re-estimated, on test images, which no estimator has seen.
 
-Targets: at every limit ``auto`` is at least as good as ``additive`` within two standard errors of the difference (over seeds, or
-over images; with so many limits one standard error is missed by chance), and on average over all limits it is no worse at
-all. The last line is one JSON object; exit code 1 if a target is missed.
+Targets: at every limit ``auto`` is at least as good as ``additive`` within two standard errors of the difference (over
+seeds, or over images; with so many limits one standard error is missed by chance), and on average over all limits it is no
+worse at all. The last line is one JSON object; exit code 1 if a target is missed.
 """
 
 from __future__ import annotations

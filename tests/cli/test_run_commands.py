@@ -132,7 +132,7 @@ def test_several_processes_only_train(config, tmp_path, monkeypatch):
         ("measure.thread=1", "measure.thread is not a setting; allowed here are "),
         ("estimate.passes=1", "greater than or equal to 2"),
         ("sample.count=many", "sample.count"),
-        ("training.seed=1", "training is not a setting; allowed here are space, data, train"),
+        ("training.seed=1", "is not a setting; allowed here are space, data, train, measure"),
         ("export.formats=[exe]", "export.formats"),
     ],
 )
@@ -206,4 +206,5 @@ def test_an_interruption_is_exit_code_130(config, tmp_path, monkeypatch):
 
     monkeypatch.setattr("binas.run.start.finish", interrupted)
     done = binas("run", config, "--out", tmp_path / "run")
-    assert (done.code, done.stderr) == (130, "interrupted\n")
+    assert done.code == 130
+    assert "Traceback" not in done.stderr

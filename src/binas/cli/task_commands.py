@@ -263,11 +263,14 @@ def check(
         Call(CHECK, folder, changes, redo, quiet, as_json).do()
         return
     from binas.run.config import FILE, load_config
-    from binas.run.folder import load
+    from binas.run.folder import Folder
+    from binas.space.files import load_space
+    from binas.tasks.artefacts import SPACE
     from binas.tasks.check import check as judge
 
     settings = load_config(folder / FILE if is_run(folder) else None, changes).part(CheckSettings)
-    choice = judge(load(folder), settings, limit or ())
+    tables = Folder(folder, load_space(SPACE.path(folder)))  # costs are not needed
+    choice = judge(tables, settings, limit or ())
     if out is not None:
         choice.save(out)
     views.show_result(CHECK, choice, out, as_json)

@@ -12,7 +12,7 @@ from made_up_report import contributions, costs, full_report
 from binas.report.page import Reference, ReportData, write_report
 from binas.run.example import paper_contributions, paper_costs
 from binas.search import Limit, SearchProblem, best_architectures, evaluate, solve
-from binas.search.price import prices
+from binas.search.alternatives import prices
 from binas.space import load_space
 from binas.tables import Column, Contributions, Cost, CostTable, parse_unit
 

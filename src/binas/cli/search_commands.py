@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from binas.costs.statistics import Estimate
     from binas.search import Evaluation, Explanation, Frontier, SearchProblem, SearchResult
+    from binas.search.alternatives import Price
     from binas.search.explain import Alternative, Decision
-    from binas.search.price import Price
     from binas.space import Architecture
     from binas.tables.costs import Cost
 
@@ -96,7 +96,7 @@ def search(
         return
     from binas.run.folder import load
     from binas.search import solve
-    from binas.search.price import prices
+    from binas.search.alternatives import prices
 
     problem = load(folder).problem(limit or [])
 

@@ -1,6 +1,6 @@
 """Search: problem, solvers, verified results, frontier, explanations."""
 
-from binas.search.alternatives import Alternatives, best_architectures
+from binas.search.alternatives import Alternatives, Price, best_architectures, prices
 from binas.search.estimated import as_objective
 from binas.search.explain import Explanation, explain
 from binas.search.frontier import Frontier, FrontierPoint, frontier
@@ -38,6 +38,7 @@ __all__ = [
     "Objective",
     "OnDevice",
     "Options",
+    "Price",
     "QuadraticObjective",
     "SearchProblem",
     "SearchResult",
@@ -54,6 +55,7 @@ __all__ = [
     "keep_limits",
     "make_solver",
     "parse_limits",
+    "prices",
     "restricted",
     "solve",
     "solver_class",

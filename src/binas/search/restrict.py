@@ -91,12 +91,12 @@ class Kept:
     def alpha(self) -> Indices:
         """Where the configs that stay stand in the alpha of the whole space."""
         starts = [[where.start for where in row] for row in Encoding(self.space).alpha_blocks]
-        found = [
+        places = [
             start + kept
             for row, blocks in zip(starts, self.configs, strict=True)
             for start, kept in zip(row, blocks, strict=False)
         ]
-        return np.concatenate([np.zeros(0, dtype=np.int64), *found])
+        return np.concatenate([np.zeros(0, dtype=np.int64), *places])
 
     @cached_property
     def beta(self) -> Indices:

@@ -7,8 +7,7 @@ from contextlib import suppress
 import pytest
 import torch
 from exported import network_and_facts
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from safetensors.torch import load, save
 from small_networks import SPACES, images
 

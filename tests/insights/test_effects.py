@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from binas.base.errors import TableError
 from binas.insights import Effects, depth_steps, find_insights, option_steps, rank_rules, sentences

@@ -287,8 +287,29 @@ def test_records_say_what_a_step_was_done_with(finished):
 
 def test_figures_of_every_step_that_has_some(finished):
     lines = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
-    assert {line["phase"] for line in lines} == {"heaviest", "supernet", "estimate", "check"}
+    assert {line["phase"] for line in lines} == {"heaviest", "supernet", "estimate"}
     assert all("stability" in line for line in lines if line["phase"] == "estimate")
+
+
+def test_the_check_judges_and_keeps_figures_where_there_are_enough_samples(copied):
+    assert open_run(copied).tables.choice.judgement() is None  # six tell nothing
+    assert call("sample", copied, "--count", 12)[0] == 0
+    assert call("check", copied)[0] == 0
+    judged = open_run(copied).tables.choice.judgement()
+    lines = [json.loads(line) for line in (copied / "metrics.jsonl").read_text().splitlines()]
+    (figures,) = [line for line in lines if line["phase"] == "check"]
+    assert (figures["kendall"], figures["spearman"]) == (judged.kendall.value, judged.spearman.value)
+
+
+def test_the_search_believes_the_estimator_that_the_check_chose(copied):
+    """Only its name counts, and the samples where it learned from them: other figures of the check change nothing."""
+    path = copied / "estimator.json"
+    choice = json.loads(path.read_text())
+    path.write_text(json.dumps({**choice, "why": "other words"}))
+    assert run_json("--out", copied)["done"] == []
+    path.write_text(json.dumps({**choice, "chosen": "additive-log"}))
+    assert run_json("--out", copied)["done"] == ["search", *NETWORKS]
+    assert {answer.estimator for answer in open_run(copied).answers} == {"additive-log"}
 
 
 def test_images_that_change_under_a_run_are_noticed(tmp_path):

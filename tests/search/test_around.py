@@ -8,12 +8,11 @@ from hypothesis import assume, given, settings, strategies as st
 from problems import problems
 
 from binas.base.errors import ProblemError
-from binas.search.alternatives import best_architectures
+from binas.search.alternatives import best_architectures, prices, step_for
 from binas.search.explain import explain
 from binas.search.frontier import frontier
 from binas.search.infeasible import explain_infeasible, why_no_answer
 from binas.search.limits import Limit
-from binas.search.price import prices, step_for
 from binas.search.problem import evaluate
 from binas.search.result import SearchResult, Status
 from binas.search.solve import solve

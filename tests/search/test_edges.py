@@ -9,12 +9,11 @@ import pytest
 
 from binas.base.errors import ArchitectureError, ProblemError
 from binas.estimators.objective import BilinearObjective
-from binas.search.alternatives import best_architectures
+from binas.search.alternatives import best_architectures, prices, step_for
 from binas.search.explain import explain
 from binas.search.frontier import frontier
 from binas.search.infeasible import explain_infeasible
 from binas.search.limits import Limit
-from binas.search.price import prices, step_for
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status, costs_json
 from binas.search.solve import solve

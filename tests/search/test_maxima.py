@@ -9,13 +9,12 @@ from problems import problems
 
 from binas.base.errors import ProblemError, SolverClaimError
 from binas.search import BilinearObjective, CallableObjective, QuadraticObjective, restricted, solve
-from binas.search.alternatives import best_architectures
+from binas.search.alternatives import best_architectures, prices
 from binas.search.explain import explain
 from binas.search.frontier import frontier
 from binas.search.infeasible import explain_infeasible
 from binas.search.limits import Limit, parse_limits
 from binas.search.matrices import paper_form, tight_form
-from binas.search.price import prices
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.restrict import levels
 from binas.search.result import Answer, Status

@@ -9,13 +9,12 @@ from hypothesis import assume, given, strategies as st
 from problems import problems
 
 from binas.base.errors import ProblemError, TableError
-from binas.search.alternatives import best_architectures
+from binas.search.alternatives import best_architectures, prices
 from binas.search.explain import explain
 from binas.search.frontier import Frontier, frontier
 from binas.search.infeasible import explain_infeasible
 from binas.search.limits import Limit, parse_limits
 from binas.search.on_device import keep_limits
-from binas.search.price import prices
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve

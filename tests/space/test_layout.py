@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from binas.base.errors import ArchitectureError
 from binas.space import Architecture, Choice, Config, SearchSpace, Stage, load_space

@@ -7,8 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 import numpy as np  # noqa: E402
-from hypothesis import given  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
+from hypothesis import given, strategies as st  # noqa: E402
 
 from binas.supernet.plan import plan_batch  # noqa: E402
 from binas.supernet.rows import as_images, as_rows, take  # noqa: E402

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from binas.search.objective import LARGEST, BilinearObjective, architecture_cost, column_total
 from binas.space import SearchSpace, enumerate_all, sample_many

@@ -7,8 +7,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 from test_table_files import COST_BREAKAGES, SPACE, changed, example_contributions, example_costs
 

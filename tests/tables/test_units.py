@@ -3,8 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from binas.base.errors import UnitError
 from binas.tables import Unit, convert, format_quantity, parse_quantity, parse_unit

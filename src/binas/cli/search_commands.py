@@ -15,8 +15,8 @@ from binas.cli.views import check_plot
 if TYPE_CHECKING:
     from binas.insights import Insights, Per, Rule
     from binas.search import Evaluation, Explanation, Frontier, SearchProblem, SearchResult
+    from binas.search.alternatives import Price
     from binas.search.explain import Alternative, Decision
-    from binas.search.price import Price
     from binas.search.solvers import Solver
 
 SHOWN_RULES = 12
@@ -87,7 +87,7 @@ def search(
     from binas.base.files import dump_json, write_text
     from binas.run.config import FILE, load_config
     from binas.run.folder import load
-    from binas.search.price import prices
+    from binas.search.alternatives import prices
 
     settings = load_config(folder / FILE if is_run(folder) else None, changes).part(SearchSettings)
     problem = load(folder).problem(limit or [], settings.estimator)
@@ -315,6 +315,8 @@ def explain(
         print_json(explanation.to_json())
         return
     _show_explanation(explanation)
+    for standing in explanation.variants:
+        say(standing.sentence(problem.describe_limits()))
     if tables.choice is not None:
         say(f"Predicted by the estimator {tables.choice.chosen}: {tables.choice.why}")
 

@@ -1,11 +1,9 @@
 """What the tables say about design choices: effects with standard errors, rules ranked by gain per cost, sentences."""
 
-from binas.insights.depth import DepthStep, depth_steps
 from binas.insights.effects import Effect, Effects
-from binas.insights.options import OptionStep, option_steps
-from binas.insights.per import Per, per_unit
-from binas.insights.rules import Rule, rank_rules
+from binas.insights.rules import Per, Rule, per_unit, rank_rules
 from binas.insights.sentences import sentences
+from binas.insights.steps import DepthStep, OptionStep, depth_steps, option_steps
 from binas.insights.summary import Insights, find_insights
 
 __all__ = [

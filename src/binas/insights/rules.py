@@ -7,9 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from binas.insights.depth import DepthStep
+import numpy as np
+
 from binas.insights.effects import Effect
-from binas.insights.options import OptionStep
+from binas.insights.steps import DepthStep, OptionStep
+from binas.tables.costs import Cost
+from binas.tables.units import COUNT_NOUNS, parse_unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,3 +71,27 @@ def _order(rule: Rule) -> tuple[float, float]:
     if rule.per_cost is None:
         return (-math.inf if rule.effect.value > 0 else math.inf, -rule.effect.value)
     return -rule.per_cost, -rule.effect.value
+
+
+@dataclass(frozen=True, slots=True)
+class Per:
+    """``scale`` units of a cost have the name ``unit``: points per ``unit`` are ``scale`` times points per unit of cost."""
+
+    unit: str
+    scale: float
+
+
+def per_unit(cost: Cost) -> Per:
+    """Counts and bytes get the prefix that fits the typical (median) block; a plain number is a "unit of" its cost."""
+    unit = cost.unit
+    if unit.kind == "plain":
+        return Per(f"unit of {cost.name}" if unit.name == "1" else unit.name, 1.0)
+    if unit.kind == "count":
+        noun = next((noun for noun in COUNT_NOUNS if unit.name.endswith(noun)), "")
+        names = [prefix + noun for prefix in ("k", "M", "G", "T")]
+    else:
+        names = ["KiB", "MiB", "GiB"] if unit.kind == "bytes" else []
+    entries = [block.ravel() for row in cost.values.configs for block in row]
+    typical = float(np.median(np.concatenate([np.zeros(0), *entries]))) * unit.factor if entries else 0.0
+    fitting = [larger for larger in map(parse_unit, names) if unit.factor < larger.factor <= typical]
+    return Per(fitting[-1].name, fitting[-1].factor / unit.factor) if fitting else Per(unit.name, 1.0)

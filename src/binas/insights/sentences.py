@@ -12,11 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from binas.insights.depth import DepthStep
 from binas.insights.effects import Effect, Effects
-from binas.insights.options import OptionStep
-from binas.insights.per import per_unit
-from binas.insights.rules import Rule
+from binas.insights.rules import Rule, per_unit
+from binas.insights.steps import DepthStep, OptionStep
 
 MATTERS = 1.25  # the larger of two effects is at least so many times the smaller
 STRAIGHT = 0.5  # share of the variation that a straight line must explain

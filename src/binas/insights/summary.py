@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from binas.insights.depth import DepthStep, depth_steps
 from binas.insights.effects import Effects
-from binas.insights.options import OptionStep, option_steps
-from binas.insights.per import Per, per_unit
-from binas.insights.rules import Rule, rank_rules
+from binas.insights.rules import Per, Rule, per_unit, rank_rules
 from binas.insights.sentences import sentences
+from binas.insights.steps import DepthStep, OptionStep, depth_steps, option_steps
 from binas.tables.contributions import Contributions
 from binas.tables.costs import Cost
 

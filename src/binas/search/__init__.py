@@ -7,7 +7,7 @@ from binas.estimators.objective import (
     QuadraticObjective,
     StagewiseObjective,
 )
-from binas.search.alternatives import Alternatives, best_architectures
+from binas.search.alternatives import Alternatives, Price, best_architectures, prices
 from binas.search.explain import Explanation, explain
 from binas.search.frontier import Frontier, FrontierPoint, frontier
 from binas.search.infeasible import Infeasibility, explain_infeasible, why_no_answer
@@ -37,6 +37,7 @@ __all__ = [
     "Objective",
     "OnDevice",
     "Options",
+    "Price",
     "QuadraticObjective",
     "SearchProblem",
     "SearchResult",
@@ -52,6 +53,7 @@ __all__ = [
     "keep_limits",
     "make_solver",
     "parse_limits",
+    "prices",
     "restricted",
     "solve",
     "solver_class",

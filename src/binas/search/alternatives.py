@@ -1,4 +1,4 @@
-"""Around the optimum: the K best architectures, and all within so many points of the best. Exact.
+"""Around the optimum: the K best architectures, all within so many points of the best, and the price of a limit. Exact.
 
 An architecture's value is at most UB - (sum of its reduced costs), see :mod:`binas.search.lagrangian`. So all
 architectures of value at least UB - g are among those whose reduced costs sum to at most g; these are listed
@@ -7,7 +7,9 @@ without dropping dominated ones, and g is raised until enough are found.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +19,12 @@ from binas.estimators.links import get_link
 from binas.search.dual import Padded, Relaxed, cheapest, solve_dual
 from binas.search.labels import Labels, decode, nothing
 from binas.search.lagrangian import Reduced, TooManyError, above, cross, lagrangian_values, stage_labels
+from binas.search.limits import Limit
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.restrict import restricted
+from binas.search.result import SearchResult, Status
 from binas.search.solve import solve
+from binas.search.solvers.auto import Auto
 from binas.search.solvers.milp import Milp
 from binas.search.terms import Terms, build_terms, limit_rows
 from binas.search.variants import by_variant
@@ -28,6 +33,7 @@ from binas.space.architecture import Architecture
 MAX_LISTED = 2_000_000
 MOST = 1000
 MOST_BY_PROGRAM = 50
+PRICE_NODES = 500  # of the search tree for each price: the same answer on every machine
 FEW = 50_000  # spaces so small that everything is listed at once
 
 
@@ -57,12 +63,12 @@ def best_architectures(
     best = None if smaller is None else solve(smaller, "auto").evaluation
     if smaller is None or best is None:
         return Alternatives((), True)
-    wanted = most if count is None else min(count, most)
+    number = most if count is None else min(count, most)
     distance = np.inf if within is None else _on_link_scale(problem, best.accuracy, within)
     try:
-        architectures, complete = _Listing(smaller, best.accuracy).closest(wanted, distance)
+        architectures, complete = _Listing(smaller, best.accuracy).closest(number, distance)
     except TooManyError:
-        architectures, complete = _one_by_one(smaller, best.accuracy, wanted, distance)
+        architectures, complete = _one_by_one(smaller, best.accuracy, number, distance)
     items = [evaluate(problem, architecture) for architecture in architectures]
     items.sort(key=lambda item: (-item.accuracy, str(item.architecture)))
     if within is not None:
@@ -70,7 +76,7 @@ def best_architectures(
         slack = 1e-9 * max(1.0, abs(top))
         items = [item for item in items if item.accuracy >= top - within - slack]
     enough = count is not None and len(items) >= count
-    return Alternatives(tuple(items[:wanted]), enough or (complete and len(items) <= wanted))
+    return Alternatives(tuple(items[:number]), enough or (complete and len(items) <= number))
 
 
 def _on_link_scale(problem: SearchProblem, best: float, within: float) -> float:
@@ -109,7 +115,7 @@ def _check_question(count: int | None, within: float | None) -> None:
 
 
 def _one_by_one(
-    problem: SearchProblem, optimum: float, wanted: int, distance: float
+    problem: SearchProblem, optimum: float, number: int, distance: float
 ) -> tuple[list[Architecture], bool]:
     """The best architectures by repeated integer programs: slower, but not hurt by a weak bound."""
     if problem.objective.kind != "bilinear":
@@ -121,7 +127,7 @@ def _one_by_one(
         if item.accuracy < optimum - distance - 1e-9 * max(1.0, abs(optimum)):
             return items, True
         items.append(item.architecture)
-        if len(items) >= min(wanted, MOST_BY_PROGRAM):
+        if len(items) >= min(number, MOST_BY_PROGRAM):
             return items, False
     return items, True
 
@@ -145,8 +151,8 @@ class _Listing:
         self.widest = sum(float(part.sum()) for part in finite) + max(0.0, unused)
         self.least = max(0.0, self.at.bound + float(self.terms.constant[0]) - optimum)
 
-    def closest(self, wanted: int, distance: float) -> tuple[list[Architecture], bool]:
-        """Architectures in order of closeness: at least ``wanted`` or all within ``distance``, and whether all are in."""
+    def closest(self, number: int, distance: float) -> tuple[list[Architecture], bool]:
+        """Architectures in order of closeness: at least ``number`` or all within ``distance``, and whether all are in."""
         first = np.inf if self.space.count <= FEW else max(self.least, 1e-4 * self.widest)
         step = min(distance, first)
         best: tuple[Labels, NDArray[np.intp]] | None = None
@@ -155,17 +161,17 @@ class _Listing:
             try:
                 labels = self._all_within(self.least + step + self.slack)
             except TooManyError:
-                if best is None or len(best[1]) < min(wanted, MOST_BY_PROGRAM):
+                if best is None or len(best[1]) < min(number, MOST_BY_PROGRAM):
                     raise
                 break
             inside = np.flatnonzero(labels.data[0] >= self.at.bound - self.least - step - self.slack)
             best = (labels, inside)
             complete = step >= distance or step >= self.widest
-            if complete or len(inside) >= wanted:
+            if complete or len(inside) >= number:
                 break
             step = min(distance, 1.5 * step)
         assert best is not None
-        return self._read(*best, wanted), complete and len(best[1]) <= wanted
+        return self._read(*best, number), complete and len(best[1]) <= number
 
     def _all_within(self, gap: float) -> Labels:
         """Every architecture within all budgets whose reduced costs sum to at most ``gap``."""
@@ -187,10 +193,44 @@ class _Listing:
                 raise TooManyError
         return total
 
-    def _read(self, labels: Labels, inside: NDArray[np.intp], wanted: int) -> list[Architecture]:
+    def _read(self, labels: Labels, inside: NDArray[np.intp], number: int) -> list[Architecture]:
         order = inside[np.argsort(-labels.data[0, inside], kind="stable")]
-        if len(order) > wanted:  # keep ties of the last one, so that the caller can order them
-            last = labels.data[0, order[wanted - 1]]
-            order = order[labels.data[0, order] >= last][: 10 * wanted]
+        if len(order) > number:  # keep ties of the last one, so that the caller can order them
+            last = labels.data[0, order[number - 1]]
+            order = order[labels.data[0, order] >= last][: 10 * number]
         depths, configs = decode(self.terms, labels, order)
         return [self.space.from_indices(d, c) for d, c in zip(depths.tolist(), configs.tolist(), strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Moving ``limit`` by ``more`` (in its cost's unit) raises the best accuracy by ``gain`` points."""
+
+    limit: Limit
+    more: float
+    gain: float
+    architecture: Architecture | None
+
+
+def step_for(limit: float) -> float:
+    """A round step of a few percent of the limit: 1 for 45, 0.1 for 5, 100,000 for 5 million."""
+    share = abs(limit) / 20
+    return 10.0 ** math.floor(math.log10(share)) if share > 0 else 1.0
+
+
+def prices(result: SearchResult) -> Iterator[Price]:
+    """The price of each limit of a solved problem, all other limits unchanged; none where it takes too much to prove."""
+    if result.accuracy is None:
+        return
+    for limit in dict.fromkeys(result.problem.limits):
+        more = step_for(limit.value)
+        if not math.isfinite(limit.value + limit.sign * more):
+            continue
+        moved = solve(_moved(result.problem, limit, more), Auto(PRICE_NODES))
+        if moved.status is Status.OPTIMAL and moved.accuracy is not None:
+            yield Price(limit, more, moved.accuracy - result.accuracy, moved.architecture)
+
+
+def _moved(problem: SearchProblem, limit: Limit, more: float) -> SearchProblem:
+    eased = replace(limit, value=limit.value + limit.sign * more)
+    return problem.with_limits(eased if other == limit else other for other in problem.limits)

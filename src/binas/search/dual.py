@@ -169,9 +169,9 @@ def solve_dual(padded: Padded, sweeps: int = 2) -> Dual:
     for _ in range(1 if rows == 1 else sweeps):
         before = best.bound
         for row in range(rows):
-            moved, found = _line_search(padded, best, row)
+            moved, kept = _line_search(padded, best, row)
             best = moved if moved.bound < best.bound else best
-            incumbent = _better(padded, incumbent, found)
+            incumbent = _better(padded, incumbent, kept)
         if best.bound >= before - 1e-9 * max(1.0, abs(before)):
             break
     return Dual(best, incumbent)

@@ -45,14 +45,14 @@ def fold_stage(stage: StageTerms, s: int, caps: Array) -> Labels:
     """Non-dominated variants of one stage over all its depths."""
     prefix = nothing(len(caps))
     parts: list[Labels] = []
-    wanted = dict(zip(stage.depths, stage.depth.T, strict=True))
+    depth_parts = dict(zip(stage.depths, stage.depth.T, strict=True))
     for b in range(-1, stage.depths[-1]):
         if b >= 0:
             prefix = merge(
                 prefix, choices(s, b, stage.blocks[b], pareto(stage.blocks[b])), np.full(len(caps), np.inf)
             )
-        if b + 1 in wanted:
-            parts.append(Labels(prefix.data + wanted[b + 1][:, None], prefix.source))
+        if b + 1 in depth_parts:
+            parts.append(Labels(prefix.data + depth_parts[b + 1][:, None], prefix.source))
     return unite(s, stage.depths, parts)
 
 

@@ -319,15 +319,15 @@ def _of_sum(
 
 def _of_maximum(problem: SearchProblem, cost: str) -> _Points:
     """The frontier of a maximum: the best architecture, then the best of those strictly below its maximum, ..."""
-    found: list[Evaluation] = []
+    items: list[Evaluation] = []
     best = solve(problem, "auto").evaluation
     while best is not None:
-        found.append(best)
+        items.append(best)
         below = _next_below(problem, cost, best.costs[cost])
         if below is None:
             break
         best = solve(problem.with_limits([*problem.limits, below]), "auto").evaluation
-    return _listed(problem, cost, _undominated(found))
+    return _listed(problem, cost, _undominated(items))
 
 
 def _next_below(problem: SearchProblem, cost: str, value: float) -> Limit | None:
@@ -336,10 +336,10 @@ def _next_below(problem: SearchProblem, cost: str, value: float) -> Limit | None
     return next((limit for limit in limits if not limit.holds(value, problem.tolerance(limit))), None)
 
 
-def _undominated(found: list[Evaluation]) -> list[Evaluation]:
+def _undominated(items: list[Evaluation]) -> list[Evaluation]:
     """Of architectures by falling cost and never rising accuracy, those that no other equals at lower cost."""
     result: list[Evaluation] = []
-    for item in reversed(found):
+    for item in reversed(items):
         if not result or item.accuracy > result[-1].accuracy + 1e-9 * max(1.0, abs(item.accuracy)):
             result.append(item)
     return result

@@ -187,16 +187,16 @@ def _least_maximum(problem: SearchProblem, cost: str, limits: tuple[Limit, ...])
     def within(value: float) -> SearchResult:
         return solve(replace(asked, limits=(*limits, Limit(cost, value))), Auto(NODES))
 
-    low, high, found = 0, len(values) - 1, within(float(values[-1]))
-    best, proven = found.evaluation, True
+    low, high, result = 0, len(values) - 1, within(float(values[-1]))
+    best, proven = result.evaluation, True
     while best is not None and low < high:  # nothing is below values[low]; best is at most values[high]
         middle = (low + high) // 2
-        found = within(float(values[middle]))
-        proven = proven and found.status in (Status.OPTIMAL, Status.INFEASIBLE)
-        if found.evaluation is None:
+        result = within(float(values[middle]))
+        proven = proven and result.status in (Status.OPTIMAL, Status.INFEASIBLE)
+        if result.evaluation is None:
             low = middle + 1
         else:
-            high, best = middle, found.evaluation
+            high, best = middle, result.evaluation
     return None if best is None else _Reach(best.costs[cost], proven)
 
 
@@ -209,13 +209,13 @@ def _possible_alone(
 
 def _single(problem: SearchProblem) -> list[Relaxation]:
     """For each limit: the value it would have to take if all others stay."""
-    found = []
+    relaxations = []
     for limit in problem.limits:
         others = tuple(other for other in problem.limits if other is not limit)
         reach = _extreme(problem, limit.cost, others, limit.lower)
         if reach is not None:
-            found.append(Relaxation(limit, reach.value, _change(limit, reach.value), reach.proven))
-    return found
+            relaxations.append(Relaxation(limit, reach.value, _change(limit, reach.value), reach.proven))
+    return relaxations
 
 
 def _change(limit: Limit, value: float) -> float:
@@ -243,19 +243,19 @@ def _joint(problem: SearchProblem) -> tuple[Relaxation, ...]:
     lower = np.concatenate([form.right, np.full(rows.shape[0], -np.inf)])
     upper = np.concatenate([form.right, form.bounds / weights, spare])
     limited = hstack([rows, csr_array(-np.ones((rows.shape[0], 1)))])
-    found = milp(
+    solution = milp(
         np.append(np.zeros(size), 1.0),
         integrality=np.append(np.ones(size), 0),
         bounds=Bounds(np.append(np.zeros(size), least), np.append(np.ones(size), np.inf)),
         constraints=LinearConstraint(vstack([structure, limited]), lower, upper),
         options={"mip_rel_gap": 0.0, "node_limit": 2 * NODES},
     )
-    if found.x is None:
+    if solution.x is None:
         return ()
     layout = problem.space.layout
-    reached = evaluate(problem, layout.round(*layout.split(found.x[:size])))
+    reached = evaluate(problem, layout.round(*layout.split(solution.x[:size])))
     needed = [(limit, reached.costs[limit.cost]) for limit in reached.broken]
-    proven = found.status == 0
+    proven = solution.status == 0
     return tuple(Relaxation(limit, value, _change(limit, value), proven) for limit, value in needed)
 
 

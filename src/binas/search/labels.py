@@ -159,8 +159,8 @@ def _pareto_many(data: Array) -> Indices:
         fresh = np.column_stack([block[alive], size[start : start + BLOCK][alive]])
         strong = np.concatenate([strong, fresh])
         strong = strong[np.argsort(strong[:, -1], kind="stable")[:STRONG]]
-    found = np.concatenate(result)
-    return found[np.argsort(data[1, found], kind="stable")]
+    kept = np.concatenate(result)
+    return kept[np.argsort(data[1, kept], kind="stable")]
 
 
 def _below(one: Array, two: Array) -> NDArray[np.bool_]:
@@ -320,14 +320,14 @@ def _parts(
     terms: Terms, source: Union, index: Indices, rows: Indices, depths: NDArray[np.int64]
 ) -> list[tuple[Labels, Indices, Indices]]:
     """Note the depth of each label and send it on to the labels of that depth."""
-    found = []
+    inner = []
     for p, (depth, part) in enumerate(zip(source.depths, source.parts, strict=True)):
         mine = np.flatnonzero(source.part[index] == p)
         if len(mine):
             if terms.stages[source.stage].variants is None:
                 depths[rows[mine], source.stage] = depth
-            found.append((part, source.index[index[mine]], rows[mine]))
-    return found
+            inner.append((part, source.index[index[mine]], rows[mine]))
+    return inner
 
 
 def _write(

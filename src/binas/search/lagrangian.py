@@ -73,16 +73,16 @@ def solve_exact(terms: Terms, max_candidates: int = MAX_CANDIDATES) -> Exact | N
     gap = np.inf if incumbent is None else dual.relaxed.bound - float(incumbent.totals[0])
     terms_size = abs(dual.relaxed.bound) + float(dual.relaxed.multipliers @ np.abs(dual.relaxed.totals[1:]))
     slack = 1e-9 * max(1.0, abs(dual.relaxed.bound)) + 1e-12 * terms_size
-    found = None
+    labels = None
     if gap > 0:
-        found, count = _fold_reduced(padded, dual.relaxed, gap + slack, max_candidates)
+        labels, count = _fold_reduced(padded, dual.relaxed, gap + slack, max_candidates)
     else:
         count = 0
-    if found is not None and len(found):
-        place = int(np.argmax(found.data[0]))
-        if incumbent is None or found.data[0, place] > incumbent.totals[0]:
-            depths, configs = decode(terms, found, np.array([place]))
-            return Exact(float(found.data[0, place] + terms.constant[0]), depths[0], configs[0], count)
+    if labels is not None and len(labels):
+        place = int(np.argmax(labels.data[0]))
+        if incumbent is None or labels.data[0, place] > incumbent.totals[0]:
+            depths, configs = decode(terms, labels, np.array([place]))
+            return Exact(float(labels.data[0, place] + terms.constant[0]), depths[0], configs[0], count)
     if incumbent is None:
         return None
     depths, configs = indices_of(padded, incumbent)
@@ -120,21 +120,21 @@ def stage_labels(
     """Variants of a stage whose reduced cost is within the gap, over all depths that are."""
     stage = padded.terms.stages[s]
     loss = reduced.depths[s].tolist()
-    wanted = {d: p for p, d in enumerate(stage.depths) if loss[p] <= gap}
+    allowed = {d: p for p, d in enumerate(stage.depths) if loss[p] <= gap}
     parts: list[Labels] = []
     prefix, reached = nothing(padded.terms.rows), 0.0
     near = reduced.configs[s] <= gap
-    for b in range(-1, max(wanted)):
+    for b in range(-1, max(allowed)):
         if b >= 0:
             block = choices(s, b, stage.blocks[b], np.flatnonzero(near[b, : stage.blocks[b].shape[1]]))
-            least = min(loss[p] for d, p in wanted.items() if d > b)
+            least = min(loss[p] for d, p in allowed.items() if d > b)
             reached += float(reduced.block_best[s, b])
             prefix = _extended(prefix, block, multipliers, reached - gap + least, prune, most)
-        if b + 1 in wanted:
-            p = wanted[b + 1]
+        if b + 1 in allowed:
+            p = allowed[b + 1]
             part = above(prefix, multipliers, reached - gap + loss[p])
             parts.append(Labels(part.data + stage.depth[:, p : p + 1], part.source))
-    return unite(s, tuple(wanted), parts, prune)
+    return unite(s, tuple(allowed), parts, prune)
 
 
 def _extended(

@@ -150,8 +150,8 @@ class SearchProblem:
 
 def _check_cost(cost: Cost, space: SearchSpace) -> None:
     """Refuse a cost whose shape does not fit the space, or whose totals are not usable numbers."""
-    wanted = [array.shape for array in Column.full(space, 0.0).arrays()]
-    if [array.shape for array in cost.values.arrays()] != wanted:
+    shapes = [array.shape for array in Column.full(space, 0.0).arrays()]
+    if [array.shape for array in cost.values.arrays()] != shapes:
         raise ProblemError(f"the cost {cost.name!r} was made for another space than {space.name!r}.")
     if not _magnitude(cost) <= LARGEST:
         raise ProblemError(f"the cost {cost.name!r} holds NaN, infinity or numbers too large to add up.")

@@ -1,4 +1,6 @@
-"""What the options of configs bring, averaged per stage and per block (paper section 4.3, figure 6 middle and right).
+"""What steps in depth and in the options of configs bring, in points (paper section 4.3, figure 6).
+
+Depth: Delta_b^s - Delta_{b-1}^s for every stage.
 
 For an option (expansion, kernel, squeeze-excite, or any other a space has) and two of its values, in stage s and block b
 
@@ -22,6 +24,64 @@ from binas.insights.effects import Array, Effect, Effects
 from binas.space.space import Config, OptionValue, SearchSpace
 
 NAME = "config"  # stands in for options where configs have names only
+
+
+@dataclass(frozen=True, eq=False)
+class DepthStep:
+    """Making a stage deeper: from one allowed depth to the next.
+
+    The cost of ``effect`` is that of the added blocks, averaged over their configs, and of the depth itself;
+    ``block_cost`` is the mean over all blocks and configs of the stage, as the paper draws it.
+    """
+
+    stage: str
+    shallow: int
+    deep: int
+    effect: Effect
+    block_cost: float | None
+
+    @property
+    def name(self) -> str:
+        """For people: ``depth 2 to 3``."""
+        return f"depth {self.shallow} to {self.deep}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The numbers."""
+        return {
+            "name": self.name,
+            "stage": self.stage,
+            "from": self.shallow,
+            "to": self.deep,
+            **self.effect.to_json(),
+            "block_cost": self.block_cost,
+        }
+
+
+def depth_steps(effects: Effects) -> tuple[DepthStep, ...]:
+    """Delta_b^s - Delta_{b-1}^s for neighbouring allowed depths of every stage, in points."""
+    steps = []
+    for s, stage in enumerate(effects.space.stages):
+        for i, (shallow, deep) in enumerate(itertools.pairwise(stage.depths)):
+            step = _deeper(effects, s, i)
+            steps.append(DepthStep(stage.name, shallow, deep, step, _block_cost(effects, s)))
+    return tuple(steps)
+
+
+def _deeper(effects: Effects, s: int, i: int) -> Effect:
+    """The step from allowed depth number i of stage s to the next."""
+    stage = effects.space.stages[s]
+    gained = effects.depth(s, i + 1) - effects.depth(s, i)
+    paid = gained.copy()
+    for block in range(stage.depths[i], stage.depths[i + 1]):
+        paid += effects.mean(s, block, range(len(stage.blocks[block])))
+    return effects.effect(gained, paid)
+
+
+def _block_cost(effects: Effects, s: int) -> float | None:
+    """1/D sum_b 1/|C| sum_c t_{b,c}^s."""
+    if effects.cost is None or not effects.cost.values.configs[s]:
+        return None
+    return float(np.mean([block.mean() for block in effects.cost.values.configs[s]]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +159,8 @@ def _blocks(space: SearchSpace) -> Iterator[tuple[Config, ...]]:
 
 def _options(space: SearchSpace) -> list[str]:
     """Names of all options that configs have, in order; the config's own name where there are none."""
-    found = dict.fromkeys(key for block in _blocks(space) for config in block for key, _ in config.options)
-    return list(found) or [NAME]
+    names = dict.fromkeys(key for block in _blocks(space) for config in block for key, _ in config.options)
+    return list(names) or [NAME]
 
 
 def _value(config: Config, option: str) -> OptionValue | None:
@@ -124,12 +184,12 @@ def _others(block: tuple[Config, ...], configs: list[int], option: str) -> dict[
 
 def _pairs(space: SearchSpace, option: str) -> list[tuple[OptionValue, OptionValue]]:
     """Steps that some block offers: numbers and switches to the next larger value, words from the first one."""
-    found: dict[tuple[str, str], tuple[OptionValue, OptionValue]] = {}
+    pairs: dict[tuple[str, str], tuple[OptionValue, OptionValue]] = {}
     for block in _blocks(space):
         values = [value for config in block if (value := _value(config, option)) is not None]
         for low, high in _steps(values):
-            found.setdefault((repr(low), repr(high)), (low, high))
-    return list(found.values())
+            pairs.setdefault((repr(low), repr(high)), (low, high))
+    return list(pairs.values())
 
 
 def _steps(values: list[OptionValue]) -> list[tuple[OptionValue, OptionValue]]:

@@ -10,7 +10,7 @@ import typer
 from binas.base.errors import ProblemError
 from binas.cli.options import Dir, Json, Limits, Quiet, Redo, examples, show_progress
 from binas.cli.output import print_json, say, table
-from binas.cli.views import check_plot
+from binas.cli.views import check_plot, show_known
 
 if TYPE_CHECKING:
     from binas.insights import Insights, Per, Rule
@@ -281,10 +281,15 @@ def _show_frontier(curve: Frontier) -> None:
     marks = np.unique([curve.index_at(x) or 0 for x in np.linspace(curve.costs[0], curve.costs[-1], 12)])
     points = [curve[int(i)] for i in marks]
     rows = [
-        (f"{point.cost:.5g} {curve.unit.name}", f"{point.accuracy:.4f}", str(point.architecture))
+        (
+            f"{point.cost:.5g} {curve.unit.name}",
+            f"{point.accuracy:.4f}",
+            str(point.architecture),
+            point.variant or "-",
+        )
         for point in points
     ]
-    table((curve.cost, "accuracy", "architecture"), rows)
+    show_known((curve.cost, "accuracy", "architecture", "variant"), rows)
 
 
 def explain(

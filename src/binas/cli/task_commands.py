@@ -31,6 +31,7 @@ from binas.cli.options import (
 from binas.cli.output import print_json, say
 from binas.tasks import all_tasks
 from binas.tasks._base import Task
+from binas.tasks.artefacts import PAGE
 from binas.tasks.check import CHECK, CheckSettings
 from binas.tasks.export import EXPORT
 from binas.tasks.finetune import FINETUNE
@@ -372,6 +373,8 @@ def report(
     if is_run(folder) and not (out or limit or png):
         Call(REPORT, folder, changes, redo, False, as_json).do()
         return
+    if is_run(folder) and out is None:
+        raise ConfigError("a page of your own goes to a file of its own: say which with --out FILE.html.")
     from binas.run.config import FILE, load_config
     from binas.run.folder import load
     from binas.run.run import Run
@@ -381,5 +384,4 @@ def report(
     tables = load(folder)
     run = Run(folder, config, tables.space) if is_run(folder) else None
     data = report_of(tables, run, config.part(ReportSettings), limit or [], views.command_line())
-    path = out or folder / ("report.html" if run is None else "report-asked.html")
-    views.show_report(data, path, png, as_json)
+    views.show_report(data, out or folder / PAGE, png, as_json)

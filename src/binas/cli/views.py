@@ -251,13 +251,13 @@ def _show_answers(run: Run) -> None:
             )
         )
     cost_columns = ("limit", "absolute", "predicted", "measured", "accuracy predicted")
-    _show_known((*cost_columns, "one-shot", "tuned", "parameters", "variant", "architecture"), rows)
+    show_known((*cost_columns, "one-shot", "tuned", "parameters", "variant", "architecture"), rows)
     for answer in run.answers:
         if answer.why:
             say(f"{answer.question}: {answer.why}")
 
 
-def _show_known(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], title: str | None = None) -> None:
+def show_known(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], title: str | None = None) -> None:
     """A table without the columns in which nothing is known."""
     kept = [k for k in range(len(columns)) if any(row[k] != "-" for row in rows)]
     if rows:
@@ -295,7 +295,7 @@ def _show_comparisons(run: Run) -> None:
     )
     rows = [_comparison_row(item) for item in COMPARISONS.read(run)]
     title = "Compared with networks under the same limit: one-shot accuracy on the same test images, points ± standard error"
-    _show_known(columns, rows, title)
+    show_known(columns, rows, title)
 
 
 def _comparison_row(item: Comparison) -> tuple[str, ...]:
@@ -348,7 +348,7 @@ def show_status(run: Run, standings: list[Standing]) -> None:
         return
     left, unknown = total_left(standings)
     rest = f", and {', '.join(unknown)}, whose time is unknown" if unknown else ""
-    say(f"About {duration(left)} left{rest}. Go on with: binas run --out {run.folder}")
+    say(f"About {duration(left)} left{rest}. Resume with: binas run --out {run.folder}")
 
 
 def _status_row(item: Standing) -> tuple[str, ...]:

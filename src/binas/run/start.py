@@ -103,6 +103,8 @@ def _check_free(folder: Path) -> None:
 
 def finish(started: Run, progress: Progress | None = None) -> list[str]:
     """Do all that is not done; the names of the steps that were done now."""
+    for task in all_tasks().values():
+        _check_task(started, task)  # now, not after hours of training
     return advance(started, all_steps(), progress)
 
 
@@ -136,6 +138,10 @@ def ask(
     opened = open_run(folder)
     if task.ask is None:
         raise ConfigError(f"`binas {task.name}` has no --out: what it makes belongs to the run.")
+    if any(
+        out.resolve() in map(Path.resolve, folder.glob(name)) for step in task.steps for name in step.files
+    ):
+        raise FileError(f"{out} belongs to the run; give --out a file of its own. Nothing was changed.")
     changed = Run(folder, load_config(folder / FILE, changes), opened.space)
     task.check(changed)
     return task.ask(changed, out, progress or Progress())

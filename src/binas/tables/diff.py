@@ -77,6 +77,11 @@ class TableDiff:
     only_second: tuple[str, ...]
     costs: tuple[CostDiff, ...]
 
+    def to_json(self) -> dict[str, Any]:
+        """The object that ``binas costs diff --json`` prints."""
+        only = {"only_first": list(self.only_first), "only_second": list(self.only_second)}
+        return {**only, "costs": [item.to_json() for item in self.costs]}
+
 
 def diff(first: CostTable, second: CostTable) -> TableDiff:
     """Compare two tables of one space; the second is converted to the units of the first."""

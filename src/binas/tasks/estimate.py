@@ -113,16 +113,6 @@ def affordable_amount(settings: EstimateSettings, evaluator: Evaluator) -> int:
     return min(settings.repeats, affordable(budget, images, each, "one repeat") // each)
 
 
-def describe_contributions(answer: Contributions) -> str:
-    """The measurement in one line."""
-    about = answer.provenance.to_data()
-    stable = f", stability {about['stability']:.3f}" if "stability" in about else ""
-    return (
-        f"E[Acc] {answer.base:.2f} ± {answer.base_stderr:.2f} % from {about['evaluations']:,} image evaluations "
-        f"({about['images']:,} validation images{stable})"
-    )
-
-
 def _work(run: Run, progress: Progress) -> None:
     """Write the table again and again, better each time; passes are kept in ``outcomes/``."""
     from binas.training.reporting import Reporter
@@ -140,7 +130,7 @@ def _work(run: Run, progress: Progress) -> None:
 
     answer = write_each(CONTRIBUTIONS, run, recorded())
     reporter.finish()
-    progress.say(describe_contributions(answer))
+    progress.say(answer.sentence())
 
 
 def _ask(run: Run, out: Path, progress: Progress) -> Contributions:

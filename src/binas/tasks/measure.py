@@ -29,7 +29,6 @@ from binas.tasks.artefacts import COSTS
 
 if TYPE_CHECKING:
     from binas.base.interval import Interval
-    from binas.costs.measure import MeasuredCost
     from binas.costs.session import Plan
     from binas.run.run import Run
     from binas.search.on_device import MeasureCost
@@ -135,23 +134,9 @@ def _measure(
 
     measuring = Measuring(how, settings.quantity, settings.plan, journal, not fresh, progress)
     done = measure_space(space, measuring, settings.samples, settings.seed, settings.quantity)
-    for line in describe_measured(done):
+    for line in done.sentences():
         progress.say(line)
     return {done.cost.name: done.cost}
-
-
-def describe_measured(done: MeasuredCost) -> list[str]:
-    """What a session found, for people: entries, the formula, how it holds on whole networks, warnings."""
-    known, session = done.cost.provenance, done.session
-    lines = [
-        f"{done.cost.name} in {done.cost.unit.name} on {known.device}, {known.runtime}: {len(session.estimates)} entries, "
-        f"at least {known.repeats} samples each, in {session.seconds:.0f} s"
-    ]
-    if known.calibration is not None:
-        lines.append(f"formula: {known.calibration.form}")
-    if known.verification is not None:
-        lines.append(known.verification.sentence())
-    return [*lines, *(f"warning: {warning}" for warning in session.warnings)]
 
 
 def write_costs(

@@ -82,10 +82,10 @@ def _own_frontier(run: Run, cost: str) -> Frontier | None:
 
 
 def report_of(
-    tables: Folder, run: Run | None, settings: ReportSettings, limits: Sequence[str], command: str
+    tables: Folder, run: Run | None, cost: str | None, limits: Sequence[str], command: str
 ) -> ReportData:
     """A page of one's own: all that a run knows, or what a folder of tables holds, and the networks under ``limits``."""
-    cost = settings.cost or usual_cost(tables, () if run is None else run.questions)
+    cost = cost or usual_cost(tables, () if run is None else run.questions)
     asked = table_report(tables, cost, limits, [command])
     if run is None or not run.networks:
         return asked

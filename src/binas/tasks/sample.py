@@ -75,18 +75,9 @@ def _known(
     return Samples(run.space, tuple(kept), known.provenance) if kept else None
 
 
-def describe_samples(samples: Samples) -> str:
-    """The range of what was measured."""
-    accuracy, images = samples.accuracy, samples.provenance.to_data().get("images", 0)
-    return (
-        f"{len(samples)} architectures on {images:,} images: {accuracy.min():.2f} to {accuracy.max():.2f} %, mean "
-        f"{accuracy.mean():.2f} %"
-    )
-
-
 def _work(run: Run, progress: Progress) -> None:
     path = run.folder / SAMPLES.file
-    progress.say(describe_samples(write_each(SAMPLES, run, sample(run, path, progress))))
+    progress.say(write_each(SAMPLES, run, sample(run, path, progress)).sentence())
 
 
 def _ask(run: Run, out: Path, progress: Progress) -> Samples:

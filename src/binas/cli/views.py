@@ -208,7 +208,7 @@ def _answer_row(answer: Answer, network: NetworkRecord | None) -> tuple[str, ...
         "-" if predicted is None else f"{predicted.value:.4g} {predicted.unit}",
         "-" if reading is None else f"{reading.measured:.4g} {reading.unit}",
     )
-    tuned = ("-", "-", "-")
+    tuned: tuple[str, ...] = ("-", "-", "-")
     if network is not None:
         held = (network.judgement.one_shot, network.judgement.tuned)
         tuned = (*(_percent(item.test.percent) for item in held), f"{network.parameters:,}")

@@ -1,4 +1,4 @@
-"""What does augmentation cost, and is plain tensor code worth having beside kornia?
+"""What does augmentation cost, and is plain tensor code worth having compared with kornia?
 
     python benchmarks/augmentation.py            # one thread: about half a minute
 

@@ -52,8 +52,8 @@ def run_demo(tune_rivals: bool) -> tuple[float, float, dict[str, Any], str]:
     memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
     wide = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
     shown = subprocess.run([*command, "--quiet"], check=True, capture_output=True, text=True, env=wide).stdout
-    told = subprocess.run([*command, "--json"], check=True, capture_output=True, text=True).stdout
-    return seconds, memory, json.loads(told), shown
+    printed = subprocess.run([*command, "--json"], check=True, capture_output=True, text=True).stdout
+    return seconds, memory, json.loads(printed), shown
 
 
 def judged(found: dict[str, Any]) -> list[str]:

@@ -173,7 +173,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(
-    ("task", "typed", "words"), WRONG, ids=lambda item: " ".join(item) if isinstance(item, list) else item
+    ("task", "typed", "words"), WRONG, ids=[f"{task} {' '.join(typed)}" for task, typed, _ in WRONG]
 )
 def test_wrong_values_are_answered_with_the_setting_s_name(finished_once, task, typed, words):
     before = contents(finished_once)

@@ -200,6 +200,15 @@ def test_the_run_leaves_networks_that_others_can_load_and_a_page(measured):
     assert len(found["chosen"]) == len(networks)
 
 
+def test_the_demo_is_a_run(measured, monkeypatch):
+    """Its configuration is the packaged one (tests/run/test_demo.py); here the rest of ``binas run`` follows."""
+    monkeypatch.setattr("binas.run.start.configure", lambda out, config, changes: open_run(out).config)
+    monkeypatch.setattr("binas.run.start.create_run", lambda out, *_: open_run(out))
+    found = answer("demo", "--out", measured)
+    assert (found["run"], found["done"]) == (str(measured), [])
+    assert "Report: " in said("demo", "--out", measured)
+
+
 def test_an_interruption_is_exit_code_130(config, tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt

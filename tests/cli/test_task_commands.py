@@ -99,7 +99,7 @@ class TestOneRule:
 
     def test_a_question_of_a_task_that_waits_for_another(self, trained, tmp_path):
         before = contents(trained)
-        assert "has no contributions.json" in refusal("check", trained, "--out", tmp_path / "check.json")
+        assert "binas sample" in refusal("check", trained, "--out", tmp_path / "check.json")
         assert contents(trained) == before
 
     def test_a_step_whose_predecessors_are_not_done_says_which(self, trained):
@@ -230,9 +230,7 @@ class TestEstimate:
     def test_an_untrained_run_is_pointed_to_training(self, trained):
         for path in (trained / "supernet").iterdir():
             path.unlink()
-        assert f"holds no trained supernet yet. `binas train {trained}` does it" in refusal(
-            "estimate", trained
-        )
+        assert "needs train.supernet first" in refusal("estimate", trained)
 
 
 class TestSample:

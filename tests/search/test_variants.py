@@ -253,7 +253,7 @@ def test_tables_with_variants_are_saved_and_read(tmp_path):
     with pytest.raises(TableError, match=r"ends in \.json"):
         table.save(tmp_path / "costs.csv")
     for refused in (lambda: merge([table, plain]), lambda: rename_cost(table, "latency", "time")):
-        with pytest.raises(TableError, match="neither merged nor rename_cost"):
+        with pytest.raises(TableError, match="neither merged nor renamed"):
             refused()
 
 

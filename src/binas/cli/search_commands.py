@@ -10,7 +10,7 @@ import typer
 from binas.base.errors import ProblemError
 from binas.base.files import dump_json, exists, write_text
 from binas.cli.options import Dir, Limits, Redo, command
-from binas.cli.output import Reply, say, table
+from binas.cli.output import Reply, say, table, table_of_known
 from binas.cli.views import check_plot, task_reply
 
 if TYPE_CHECKING:
@@ -219,10 +219,15 @@ def _show_frontier(curve: Frontier, written: list[Path]) -> None:
     marks = np.unique([curve.index_at(x) or 0 for x in np.linspace(curve.costs[0], curve.costs[-1], 12)])
     points = [curve[int(i)] for i in marks]
     rows = [
-        (f"{point.cost:.5g} {curve.unit.name}", f"{point.accuracy:.4f}", str(point.architecture))
+        (
+            f"{point.cost:.5g} {curve.unit.name}",
+            f"{point.accuracy:.4f}",
+            str(point.architecture),
+            point.variant or "-",
+        )
         for point in points
     ]
-    table((curve.cost, "accuracy", "architecture"), rows)
+    table_of_known((curve.cost, "accuracy", "architecture", "variant"), rows)
     say(*(f"wrote {path}" for path in written))
 
 

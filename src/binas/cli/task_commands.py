@@ -23,6 +23,7 @@ from binas.cli.search_commands import is_run, search
 from binas.cli.views import task_reply
 from binas.tasks import all_tasks
 from binas.tasks._base import Task
+from binas.tasks.artefacts import PAGE
 from binas.tasks.check import CHECK, CheckSettings
 from binas.tasks.export import EXPORT
 from binas.tasks.finetune import FINETUNE
@@ -238,6 +239,8 @@ def report(
         raise FileError(f"cannot write a page to {out}: name a file that ends in .html.")
     if is_run(folder) and not (out or limit or png):
         return task_reply(REPORT, folder, changes, redo, None)
+    if is_run(folder) and out is None:
+        raise ConfigError("a page of your own goes to a file of its own: say which with --out FILE.html.")
     from binas.run.folder import load
     from binas.run.run import open_run
     from binas.run.start import configure
@@ -246,8 +249,7 @@ def report(
     tables, run = load(folder), open_run(folder, changes) if is_run(folder) else None
     cost = configure(folder, changes=changes).part(ReportSettings).cost
     data = report_of(tables, run, cost, limit or [], shlex.join(["binas", *sys.argv[1:]]))
-    path = out or folder / ("report.html" if run is None else "report-asked.html")
-    return views.report_reply(data, path, png)
+    return views.report_reply(data, out or folder / PAGE, png)
 
 
 OWN: dict[str, Callable[..., Reply | None]] = {

@@ -292,7 +292,7 @@ def status_reply(run: Run) -> Reply:
         if all(item.state.word == "done" for item in standings):
             say(f"All is done in {run.folder}.")
         else:
-            say(f"About {duration(left)} left{rest}. Go on with: binas run --out {run.folder}")
+            say(f"About {duration(left)} left{rest}. Resume with: binas run --out {run.folder}")
 
     steps = [item.to_json() for item in standings]
     return Reply({"run": str(run.folder), "steps": steps, "left_seconds": left, "unknown": unknown}, show)

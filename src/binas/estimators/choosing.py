@@ -22,7 +22,7 @@ from binas.base.files import dump_json, read_json, write_text
 from binas.base.statistics import RESAMPLES, kendall
 from binas.estimators.bilinear import BilinearEstimator, ablation, link_of
 from binas.estimators.judging import CostLimit, RankingReport, report
-from binas.estimators.registry import Candidate, candidates, make_estimator
+from binas.estimators.registry import candidates, find_candidate, make_estimator
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
 from binas.tables.entries import SpaceReference, reference
@@ -178,25 +178,34 @@ class _Bench:
             if not candidate.automatic:
                 continue
             try:
-                predictions[candidate.name] = self._predict(candidate)
+                make_estimator(
+                    candidate.name, self.contributions, self.samples
+                ).objective()  # ready for a search
+                predictions[candidate.name] = predict_held_out(
+                    candidate.name, self.contributions, self.samples, self.folds, self.seed
+                )
             except EstimatorError as error:
                 left_out[candidate.name] = str(error)
         if not predictions:
             raise EstimatorError(several("no estimator can be judged", list(left_out.values())))
         return predictions, left_out
 
-    def _predict(self, candidate: Candidate) -> Array:
-        """Predictions of samples that the candidate did not learn from; it must also be ready for a search."""
-        whole = make_estimator(candidate.name, self.contributions, self.samples)
-        whole.objective()
-        if not candidate.learns:
-            return whole.predict(self.samples.architectures)
-        result = np.empty(len(self.samples))
-        for held in _parts(len(self.samples), self.folds, self.seed):
-            rest = np.setdiff1d(np.arange(len(self.samples)), held)
-            fitted = make_estimator(candidate.name, self.contributions, self.samples.take(rest.tolist()))
-            result[held] = fitted.predict(self.samples.take(held.tolist()).architectures)
-        return result
+
+def predict_held_out(
+    name: str, contributions: Contributions | None, samples: Samples, folds: int = FOLDS, seed: int = 0
+) -> Array:
+    """Accuracies of samples in percent by an estimator that did not learn from them, (n,).
+
+    One that learns is fitted ``folds`` times, each time without the part it then predicts.
+    """
+    if not find_candidate(name).learns:
+        return make_estimator(name, contributions, samples).predict(samples.architectures)
+    result = np.empty(len(samples))
+    for held in _parts(len(samples), folds, seed):
+        rest = np.setdiff1d(np.arange(len(samples)), held)
+        fitted = make_estimator(name, contributions, samples.take(rest.tolist()))
+        result[held] = fitted.predict(samples.take(held.tolist()).architectures)
+    return result
 
 
 def _parts(count: int, folds: int, seed: int) -> list[NDArray[np.int64]]:

@@ -63,8 +63,9 @@ class ReportData:
     """Everything a report may show; what is absent has no section.
 
     ``metrics`` are the rows of ``metrics.jsonl`` (:mod:`binas.training.reporting`), ``config`` the text of the
-    configuration, ``commands`` what was typed. ``estimator`` predicts accuracies, ``choice`` says why it does; the
-    contributions added up unless given. ``frontier`` is that of the report's cost, traced where it is not given.
+    configuration, ``commands`` what was typed. ``estimator`` predicts accuracies, the contributions added up unless given;
+    its name lets it be judged on what it did not learn from, ``choice`` says why it was chosen. ``frontier`` is that of the
+    report's cost, traced where it is not given.
     """
 
     space: SearchSpace
@@ -81,6 +82,7 @@ class ReportData:
     config: str = ""
     commands: tuple[str, ...] = ()
     estimator: Estimator | None = None
+    estimator_name: str = ""
     choice: Choice | None = None
     frontier: Frontier | None = None
 

@@ -6,8 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from binas.base.errors import BinasError, SpaceError
 from binas.costs.analytic import analytic_costs
+from binas.estimators.choosing import predict_held_out
 from binas.estimators.judging import report
 from binas.insights.summary import find_insights
 from binas.report.data import Chosen, Reference, ReportData
@@ -19,6 +23,7 @@ from binas.space.space import OptionValue, SearchSpace
 from binas.tables.conditions import describe
 from binas.tables.costs import Cost
 from binas.tables.entries import Column
+from binas.tables.samples import Samples
 from binas.tables.units import format_quantity
 from binas.version import __version__
 
@@ -48,7 +53,7 @@ def report_numbers(data: ReportData) -> dict[str, Any]:
         "sources": _sources(data),
         "costs": {name: _cost(cost) for name, cost in data.costs.costs.items()},
         "contributions": {"base": data.contributions.base, **_column(data.contributions.values)},
-        "estimator": None if data.choice is None else {"name": data.choice.chosen, "why": data.choice.why},
+        "estimator": _estimator(data),
         "frontier": traced,
         "runner_ups": runner_ups(problem, data.cost, traced["slider"], asked),
         "chosen": [_chosen(data, item) for item in data.chosen],
@@ -194,6 +199,14 @@ def _chosen(data: ReportData, item: Chosen) -> dict[str, Any]:
     }
 
 
+def _estimator(data: ReportData) -> dict[str, str] | None:
+    """Which estimator predicts, and why; None where it is not said."""
+    if not data.estimator_name:
+        return None
+    why = f"{data.estimator_name} was asked for." if data.choice is None else data.choice.why
+    return {"name": data.estimator_name, "why": why}
+
+
 def _insights(data: ReportData) -> dict[str, Any]:
     """The insights; without costs where the traced cost is a maximum, in which single choices have none."""
     cost = None if data.traced.combine == "max" else data.traced
@@ -201,11 +214,14 @@ def _insights(data: ReportData) -> dict[str, Any]:
 
 
 def _ranking(data: ReportData) -> dict[str, Any] | None:
-    """Predicted against measured accuracy, with MACs alone and the noise ceiling beside; None without samples."""
+    """Predicted against measured accuracy, with MACs alone and the noise ceiling; None without samples.
+
+    An estimator that learns from samples is judged on those it did not see.
+    """
     samples = data.samples
     if samples is None or len(samples) < 2:
         return None
-    predicted = data.predictor.predict(samples.architectures)
+    predicted = _predict_samples(data, samples)
     macs = _macs(data)
     baseline = None if macs is None else macs.of(data.space, samples.architectures)
     judged = report({"contributions": predicted}, samples, baseline, resamples=RESAMPLES)
@@ -216,6 +232,12 @@ def _ranking(data: ReportData) -> dict[str, Any] | None:
         "measured_stderr": samples.error.tolist(),
         "architectures": [str(item) for item in samples.architectures],
     }
+
+
+def _predict_samples(data: ReportData, samples: Samples) -> NDArray[np.float64]:
+    if data.estimator_name:
+        return predict_held_out(data.estimator_name, data.contributions, samples)
+    return data.predictor.predict(samples.architectures)
 
 
 def _macs(data: ReportData) -> Cost | None:

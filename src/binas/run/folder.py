@@ -11,7 +11,7 @@ from binas.base.errors import FileError, SpaceError
 from binas.base.files import exists
 from binas.costs.analytic import counted_costs
 from binas.estimators._base import Estimator
-from binas.estimators.choosing import Choice
+from binas.estimators.choosing import Choice, choose_estimator
 from binas.estimators.registry import make_estimator
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
@@ -62,9 +62,16 @@ class Folder:
         return CHOICE.load(path, self.space) if exists(path) else None
 
     def estimator(self, name: str = AUTO) -> Estimator:
-        """The estimator called ``name``; ``auto`` is the chosen one, the paper's where nobody chose."""
-        chosen = (self.choice.chosen if self.choice else "additive") if name == AUTO else name
-        return make_estimator(chosen, self.contributions, self.samples)
+        """The estimator called ``name``; ``auto`` is the chosen one, the table's own where nobody chose."""
+        return make_estimator(self.estimator_name(name), self.contributions, self.samples)
+
+    def estimator_name(self, name: str = AUTO) -> str:
+        """What ``auto`` stands for: the chosen one, else contributions added up as their table says."""
+        if name != AUTO:
+            return name
+        return (
+            choose_estimator(self.contributions, None).chosen if self.choice is None else self.choice.chosen
+        )
 
     def problem(self, limits: Iterable[str | Limit] = (), estimator: str = AUTO) -> SearchProblem:
         """The search problem under limits such as ``latency=45ms`` or ``latency=25% and params<=300k``."""

@@ -103,6 +103,8 @@ def _check_free(folder: Path) -> None:
 
 def finish(started: Run, progress: Progress | None = None) -> list[str]:
     """Do all that is not done; the names of the steps that were done now."""
+    for task in all_tasks().values():
+        _check_task(started, task)  # now, not after hours of training
     return advance(started, all_steps(), progress)
 
 
@@ -136,6 +138,9 @@ def ask(
     opened, progress = open_run(folder, changes), progress or Progress()
     if task.ask is None:
         raise ConfigError(f"`binas {task.name}` has no --out: what it makes belongs to the run.")
+    own = (path.resolve() for step in task.steps for name in step.files for path in folder.glob(name))
+    if out.resolve() in own:
+        raise FileError(f"{out} belongs to the run; give --out a file of its own. Nothing was changed.")
     task.check(opened)
     with progress.during(task.name):
         return task.ask(opened, out, progress)

@@ -26,6 +26,7 @@ LOOKED_AT = 200  # images whose sizes are read
 SMALL, LARGE = 64, 224  # shorter sides: below, the small space; the large one at most at this
 GREY = ("1", "L", "I;16")
 BATCH = 64
+FEWEST_IMAGES, SMALL_SET = 80, 200  # fewer are refused; with fewer, more go to validation
 OFTEN_CHANGED: dict[str, dict[str, Any]] = {
     "train": {"recipe": "small"},
     "measure": {"backend": "onnxruntime", "threads": 1},
@@ -90,6 +91,12 @@ def write_starter(out: Path, data: Path | None = None) -> Starter:
     )
     source = {"kind": "folder", "path": str(data.absolute()), "size": size, "channels": channels}
     chosen: dict[str, Any] = {"space": space_file.name, "data": source, **OFTEN_CHANGED}
+    if seen.images < FEWEST_IMAGES:
+        raise DataError(
+            f"{data} has {seen.images} images; a run needs at least {FEWEST_IMAGES} to train, validate and test with."
+        )
+    if seen.images < SMALL_SET:
+        source["validation_share"] = 0.4  # a run measures on one half of them and checks on the other
     if seen.images < 4 * BATCH:  # about half of them may be left to train with
         batch = max(2, seen.images // 4)
         phases = {phase: {"batch_size": batch} for phase in ("heaviest", "supernet")}

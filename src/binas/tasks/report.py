@@ -56,7 +56,8 @@ def table_report(
 
     predictor = tables.estimator(estimator)
     data = gather(tables.contributions, tables.costs, cost, tables.path, limits, commands, predictor)
-    return replace(data, choice=tables.choice if estimator == AUTO else None)
+    name = tables.estimator_name(estimator)
+    return replace(data, choice=tables.choice if estimator == AUTO else None, estimator_name=name)
 
 
 def run_report(run: Run, cost: str | None = None) -> ReportData:

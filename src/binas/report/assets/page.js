@@ -29,7 +29,7 @@ function build(data) {
     section("explore", "Every limit at once", "Move the limit: the best network within it is looked up, not searched for again.", node),
     section("insights", "Why they look like that", "What each design choice brings on average, from the same numbers that the search maximises.", insightSection(data)),
     section("formula", `Does the formula for ${data.cost} hold?`, "Whole networks, built and measured, against the sum over their blocks.", verificationSection(data)),
-    section("ranking", "Does the predicted accuracy hold?", "Networks measured one by one, against the prediction. A ranking correlation means little alone, so two others stand beside it.", rankingSection(data)),
+    section("ranking", "Does the predicted accuracy hold?", "Networks measured one by one, against the prediction. A ranking correlation means little alone, so two others are shown with it.", data.estimator && el("p", { class: "note" }, `Predicted by the estimator ${data.estimator.name}. ${data.estimator.why}`), rankingSection(data)),
     section("training", "Training", null, trainingSection(data)),
     section("time", "Where the time went", null, timesSection(data)),
     section("again", "Do it again", null, againSection(data)),

@@ -213,7 +213,7 @@ def verify(
     settings: Any = None,
 ) -> Reply:
     """Hold a table against whole networks measured in the same session, improve it where it is off, store the result."""
-    from binas.costs.measure import only_measurable, verify_again
+    from binas.costs.measure import describe_measured, only_measurable, verify_again
 
     check_plot(plot, settings.samples)
     check_out(file, overwrite=True)
@@ -231,7 +231,7 @@ def verify(
     end = f"{file}: {'no new table would do better, so its numbers stay' if kept else replaced}."
     about = {"provenance": done.cost.provenance.to_data(), "warnings": list(done.session.warnings)}
     data = {"table": str(file), "cost": name, "kept": kept, **about}
-    return with_plot(Reply(data, lambda: say(*done.sentences(), end)), better, plot)
+    return with_plot(Reply(data, lambda: say(*describe_measured(done), end)), better, plot)
 
 
 @command(

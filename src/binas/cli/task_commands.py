@@ -21,13 +21,14 @@ from binas.cli.options import Ask, Dir, Limits, Plot, Redo, RunFolder, command, 
 from binas.cli.output import Reply
 from binas.cli.search_commands import is_run, search
 from binas.cli.views import task_reply
+from binas.costs.table import MeasureSettings, write_costs
 from binas.tasks import all_tasks
 from binas.tasks._base import Task
 from binas.tasks.artefacts import PAGE
 from binas.tasks.check import CHECK, CheckSettings
 from binas.tasks.export import EXPORT
 from binas.tasks.finetune import FINETUNE
-from binas.tasks.measure import MEASURE, MeasureSettings
+from binas.tasks.measure import MEASURE
 from binas.tasks.report import REPORT, ReportSettings
 
 if TYPE_CHECKING:
@@ -123,8 +124,6 @@ def measure(
 
 def _measure_to(run: Run, out: Path, plot: Path | None, fresh: bool, progress: Given) -> CostTable:
     """A table of one's own, of a space and settings that may be those of a run."""
-    from binas.tasks.measure import write_costs
-
     settings = run.settings(MeasureSettings)
     views.check_plot(plot, settings.samples)
     with progress.during("measure"):

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from binas.run.config import Change
     from binas.run.run import Run
     from binas.run.status import Standing
+    from binas.search.answers import AnswerRecord
+    from binas.search.rivals import Comparison
     from binas.tables.contributions import Contributions, Extreme
     from binas.tables.costs import CostTable
     from binas.tables.samples import Samples
-    from binas.tasks.artefacts import Answer, Comparison, NetworkRecord
     from binas.tasks.finetune import TunedNetwork
+    from binas.training.judgement import NetworkRecord
 
 
 @dataclass(frozen=True)
@@ -201,7 +203,7 @@ def _show_answers(run: Run) -> None:
     say(*(f"{answer.question}: {answer.why}" for answer in answers if answer.why))
 
 
-def _answer_row(answer: Answer, network: NetworkRecord | None) -> tuple[str, ...]:
+def _answer_row(answer: AnswerRecord, network: NetworkRecord | None) -> tuple[str, ...]:
     cost = answer.limits[0].cost
     predicted, reading = answer.costs.get(cost), answer.measured(cost)
     costs = (

@@ -116,18 +116,19 @@ class MeasuredCost:
     cost: Cost
     session: Measured
 
-    def sentences(self) -> list[str]:
-        """What the session found: entries, the formula, how it holds on whole networks, warnings."""
-        known, session = self.cost.provenance, self.session
-        lines = [
-            f"{self.cost.name} in {self.cost.unit.name} on {known.device}, {known.runtime}: {len(session.estimates)} "
-            f"entries, at least {known.repeats} samples each, in {session.seconds:.0f} s"
-        ]
-        if known.calibration is not None:
-            lines.append(f"formula: {known.calibration.form}")
-        if known.verification is not None:
-            lines.append(known.verification.sentence())
-        return [*lines, *(f"warning: {warning}" for warning in session.warnings)]
+
+def describe_measured(done: MeasuredCost) -> list[str]:
+    """What a session found, for people: entries, the formula, how it holds on whole networks, warnings."""
+    known, session = done.cost.provenance, done.session
+    lines = [
+        f"{done.cost.name} in {done.cost.unit.name} on {known.device}, {known.runtime}: {len(session.estimates)} entries, "
+        f"at least {known.repeats} samples each, in {session.seconds:.0f} s"
+    ]
+    if known.calibration is not None:
+        lines.append(f"formula: {known.calibration.form}")
+    if known.verification is not None:
+        lines.append(known.verification.sentence())
+    return [*lines, *(f"warning: {warning}" for warning in session.warnings)]
 
 
 def measure_space(

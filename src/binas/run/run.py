@@ -14,6 +14,7 @@ from binas.base.settings import Settings
 from binas.run.config import FILE, Change, RunConfig, load_config
 from binas.run.folder import Folder
 from binas.run.records import read_record, settings_of
+from binas.search.answers import AnswerRecord
 from binas.space.architecture import Architecture
 from binas.space.files import load_space
 from binas.space.space import SearchSpace
@@ -22,13 +23,12 @@ from binas.tasks.artefacts import (
     DATA,
     PAGE,
     SPACE,
-    Answer,
-    NetworkRecord,
     network_name,
     read_networks,
 )
 from binas.tasks.search import SearchSettings
 from binas.training.config import FinetuneSettings, TrainSettings
+from binas.training.judgement import NetworkRecord
 
 if TYPE_CHECKING:
     from binas.data.dataset import ImageData
@@ -62,7 +62,7 @@ class Run:
         return self.settings(SearchSettings).limits
 
     @property
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[AnswerRecord]:
         """The answers to ``search.limits``, in order; those without an architecture say why."""
         return ANSWERS.read(self)
 

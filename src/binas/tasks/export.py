@@ -14,9 +14,11 @@ from binas.base.files import exists
 from binas.base.identity import flattened
 from binas.base.progress import Progress
 from binas.base.settings import Settings
+from binas.search.answers import AnswerRecord
 from binas.tasks._base import Step, Task
-from binas.tasks.artefacts import ANSWERS, EXPORT as FOLDER, NETWORKS, Answer, NetworkRecord
+from binas.tasks.artefacts import ANSWERS, EXPORT as FOLDER, NETWORKS
 from binas.training.config import FinetuneSettings
+from binas.training.judgement import NetworkRecord
 
 if TYPE_CHECKING:
     from binas.export import AccuracyFact, Exported, LatencyFact, ModelFacts
@@ -143,7 +145,7 @@ def _work(run: Run, progress: Progress) -> None:
         progress.say(f"{NETWORKS}/{name}/{FOLDER}: {', '.join(path.name for path in exported.files)}")
 
 
-def _latency(answer: Answer, problem: SearchProblem) -> list[LatencyFact]:
+def _latency(answer: AnswerRecord, problem: SearchProblem) -> list[LatencyFact]:
     """Predicted and measured latency in ms, where the table is one of time."""
     from binas.export import LatencyFact
 

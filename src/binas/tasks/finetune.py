@@ -26,14 +26,13 @@ from binas.tasks.artefacts import (
     NETWORK,
     NETWORKS,
     SUPERNET,
-    NetworkRecord,
     network_folder,
     network_names,
     read_network,
 )
 from binas.tasks.train import bench, is_helper
 from binas.training.config import FinetuneSettings, TrainSettings
-from binas.training.judgement import HeldOut, Judgement
+from binas.training.judgement import HeldOut, Judgement, NetworkRecord
 
 if TYPE_CHECKING:
     from binas.run.config import Change

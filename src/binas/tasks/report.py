@@ -12,6 +12,7 @@ from pydantic import Field
 from binas.base.files import exists
 from binas.base.progress import Progress
 from binas.base.settings import Settings
+from binas.search.answers import AnswerRecord
 from binas.search.limits import parse_limits
 from binas.tasks._base import AUTO, Step, Task
 from binas.tasks.artefacts import (
@@ -19,11 +20,10 @@ from binas.tasks.artefacts import (
     COMPARISONS,
     EXPORT,
     PAGE,
-    Answer,
-    NetworkRecord,
     network_folder,
 )
 from binas.tasks.search import SearchSettings
+from binas.training.judgement import NetworkRecord
 
 if TYPE_CHECKING:
     from binas.report.data import Chosen, Reference, ReportData, StepTime
@@ -101,7 +101,7 @@ def _chosen(run: Run, cost: str) -> Iterator[Chosen]:
             yield _chosen_network(run, answer, networks[answer.question], cost)
 
 
-def _chosen_network(run: Run, answer: Answer, record: NetworkRecord, cost: str) -> Chosen:
+def _chosen_network(run: Run, answer: AnswerRecord, record: NetworkRecord, cost: str) -> Chosen:
     from binas.report.data import Chosen
 
     reading = answer.measured(cost)

@@ -10,7 +10,9 @@ from binas.base.errors import BinasError, ConfigError, ProblemError
 from binas.base.files import read_text, write_text
 from binas.base.progress import Progress
 from binas.base.settings import Settings
+from binas.costs.table import MeasureSettings, known_costs, measure_on_device
 from binas.estimators.registry import candidates, find_candidate
+from binas.search.answers import AnswerRecord
 from binas.search.frontier import Frontier, frontier
 from binas.search.infeasible import why_no_answer
 from binas.search.limits import check_form, parse_limits, parts_of, question_name
@@ -20,8 +22,7 @@ from binas.search.result import SearchResult
 from binas.search.solve import solve
 from binas.search.solvers import SOLVERS
 from binas.tasks._base import AUTO, Step, Task
-from binas.tasks.artefacts import ANSWERS, CHOICE, FRONTIER, SAMPLES, Answer
-from binas.tasks.measure import MeasureSettings, known_costs, measure_on_device
+from binas.tasks.artefacts import ANSWERS, CHOICE, FRONTIER, SAMPLES
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -109,7 +110,7 @@ def _work(run: Run, progress: Progress) -> None:
         raise ProblemError(f"no limit has an answer: {' '.join(item.why for item in known)}")
 
 
-def answer(run: Run, question: str, problem: SearchProblem, progress: Progress) -> Answer:
+def answer(run: Run, question: str, problem: SearchProblem, progress: Progress) -> AnswerRecord:
     """The answer to one question, and why there is none where there is none."""
     settings = run.settings(SearchSettings)
     on_device = (
@@ -118,7 +119,7 @@ def answer(run: Run, question: str, problem: SearchProblem, progress: Progress) 
     result, why = search_for(problem, settings, on_device and _is_measured(problem), progress)
     if why:
         progress.say(why)
-    return Answer.of(question, problem, result, why, estimator_name(run))
+    return AnswerRecord.of(question, problem, result, why, estimator_name(run))
 
 
 def search_for(

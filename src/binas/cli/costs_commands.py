@@ -97,10 +97,7 @@ def _show_entries(space: SearchSpace, cost: Cost) -> None:
 
 
 @command(
-    costs_app,
-    "diff",
-    "binas costs diff monday.json friday.json",
-    "binas costs diff cpu.json gpu.json --json",
+    costs_app, "diff", "binas costs diff monday.json friday.json", "binas costs diff cpu.json gpu.json --json"
 )
 def diff(
     first: Annotated[Path, typer.Argument(help="A cost table.", metavar="FIRST")],
@@ -125,15 +122,7 @@ def diff(
 
 
 def _show_diff(item: CostDiff, most: int) -> None:
-    if not item.changes:
-        say(f"{item.name}: the same {item.entries} numbers")
-    else:
-        noisy = [change for change in item.changes if change.beyond_noise is False]
-        within = f", {len(noisy)} of them within noise" if noisy else ""
-        say(
-            f"{item.name}: {len(item.changes)} of {item.entries} numbers differ{within}; the second is "
-            f"{item.median_ratio:.4g} times the first (median)"
-        )
+    say(item.sentence())
     for key, (one, two) in item.conditions.items():
         say(f"  {key}: {one} and {two}")
     rows = [(x.entry, f"{x.first:.5g}", f"{x.second:.5g}", f"{x.ratio:.4g}") for x in item.changes[:most]]

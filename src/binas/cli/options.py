@@ -28,8 +28,7 @@ Function = TypeVar("Function", bound=Command)
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 Redo = Annotated[
-    bool,
-    typer.Option("--redo", help="Set aside what is there, and do it again; RUN/old/ keeps it."),
+    bool, typer.Option("--redo", help="Set aside what is there, and do it again; RUN/old/ keeps it.")
 ]
 Set = Annotated[
     list[str] | None,

@@ -118,23 +118,18 @@ def _show_result(result: SearchResult) -> None:
     from binas.tables.conditions import describe
     from binas.tables.units import format_quantity
 
-    best, problem = result.evaluation, result.problem
+    best, problem, rows = result.evaluation, result.problem, []
     assert best is not None
-    error = "" if best.accuracy_stderr is None else f" ± {best.accuracy_stderr:.3f}"
-    proven = result.status == "optimal"
-    gap = "" if result.gap is None or proven else f", at most {result.gap:.4f} points from the best"
-    proof = "proven optimal" if proven else str(result.status)
-    say(f"{best.architecture}" + (f" with {result.variant}" if result.variant else ""))
-    say(
-        f"predicted accuracy {best.accuracy:.4f} %{error} ({proof}{gap}; {result.solver}, {result.seconds * 1e3:.1f} ms)"
-    )
-    rows = []
+    say(f"{best.architecture}" + (f" with {result.variant}" if result.variant else ""), result.sentence())
     for name, value in best.costs.items():
         limits = [problem.describe_limit(x).split(" ", 1)[1] for x in problem.limits if x.cost == name]
-        measured = describe(problem.costs[name].provenance) or "-"
-        rows.append(
-            (name, format_quantity(value, problem.costs[name].unit), " and ".join(limits) or "-", measured)
+        cost = problem.costs[name]
+        known = (
+            format_quantity(value, cost.unit),
+            " and ".join(limits) or "-",
+            describe(cost.provenance) or "-",
         )
+        rows.append((name, *known))
     table(("cost", "value", "limit", "measured on"), rows)
 
 
@@ -219,13 +214,8 @@ def _show_frontier(curve: Frontier, written: list[Path]) -> None:
     marks = np.unique([curve.index_at(x) or 0 for x in np.linspace(curve.costs[0], curve.costs[-1], 12)])
     points = [curve[int(i)] for i in marks]
     rows = [
-        (
-            f"{point.cost:.5g} {curve.unit.name}",
-            f"{point.accuracy:.4f}",
-            str(point.architecture),
-            point.variant or "-",
-        )
-        for point in points
+        (f"{x.cost:.5g} {curve.unit.name}", f"{x.accuracy:.4f}", str(x.architecture), x.variant or "-")
+        for x in points
     ]
     table_of_known((curve.cost, "accuracy", "architecture", "variant"), rows)
     say(*(f"wrote {path}" for path in written))

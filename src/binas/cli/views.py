@@ -96,10 +96,8 @@ def show_costs(costs: CostTable) -> None:
             about = cost.provenance
             known = (describe(about) or "-", about.source or "-", about.date or "-")
             rows.append((name, variant or "-", cost.combine, *numbers, *known))
-    columns = ["cost", "variant", "combined by", "fixed part", "least network", "most network", "measured on"]
-    kept = [k for k in range(9) if k != 1 or costs.variants]
-    columns += ["source", "date"]
-    table([columns[k] for k in kept], [tuple(row[k] for k in kept) for row in rows])
+    ranges = ("combined by", "fixed part", "least network", "most network")
+    table_of_known(("cost", "variant", *ranges, "measured on", "source", "date"), rows)
     for name, cost in costs.costs.items():
         if cost.provenance.verification is not None:
             say(f"{name} {cost.provenance.verification.sentence()}")

@@ -18,14 +18,7 @@ from binas.search.answers import AnswerRecord
 from binas.space.architecture import Architecture
 from binas.space.files import load_space
 from binas.space.space import SearchSpace
-from binas.tasks.artefacts import (
-    ANSWERS,
-    DATA,
-    PAGE,
-    SPACE,
-    network_name,
-    read_networks,
-)
+from binas.tasks.artefacts import ANSWERS, DATA, PAGE, SPACE, network_name, read_networks
 from binas.tasks.search import SearchSettings
 from binas.training.config import FinetuneSettings, TrainSettings
 from binas.training.judgement import NetworkRecord

@@ -6,8 +6,13 @@ depth for the whole network, as people scale networks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from binas.base.settings import FileRecord
 from binas.search.limits import Limit
@@ -47,6 +52,12 @@ def hand_scaled(space: SearchSpace) -> Iterator[Architecture]:
             yield Architecture.of([name] * depth for depth in depths)
 
 
+def difference(one: NDArray[Any], two: NDArray[Any]) -> tuple[float, float]:
+    """Mean of ``one`` - ``two``, what two networks got right of the same images, in points, and its standard error."""
+    gaps = 100 * (one.astype(np.float64) - two)
+    return float(gaps.mean()), float(gaps.std(ddof=1) / math.sqrt(len(gaps)))
+
+
 class Rival(FileRecord):
     """A network under a limit: its cost by the table, accuracy in percent of the test images, and after tuning."""
 
@@ -78,6 +89,21 @@ class Comparison(FileRecord):
     def beaten(self) -> int:
         """How many of the random rivals are less accurate."""
         return sum(rival.accuracy < self.found.accuracy for rival in self.random)
+
+    def to_tune(self, count: int) -> list[Rival]:
+        """The first ``count`` random rivals and the hand-scaled one."""
+        return [*self.random[:count], *([self.hand_scaled] if self.hand_scaled else [])]
+
+    def with_tuned(self, accuracy: Mapping[str, float], count: int) -> Comparison:
+        """The same with the accuracy that those of :meth:`to_tune` have after tuning, by architecture."""
+
+        def tuned(rival: Rival) -> Rival:
+            return rival.model_copy(update={"tuned": accuracy[rival.architecture]})
+
+        random = (*map(tuned, self.random[:count]), *self.random[count:])
+        return self.model_copy(
+            update={"random": random, "hand_scaled": self.hand_scaled and tuned(self.hand_scaled)}
+        )
 
     def sentence(self) -> str:
         """Who is ahead, in words, with the standard error over images; no more than the numbers support."""

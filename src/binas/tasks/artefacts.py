@@ -26,6 +26,7 @@ from binas.base.errors import FileError
 from binas.base.files import dump_json, exists, write_text
 from binas.base.settings import FileRecord
 from binas.base.typed import read_typed
+from binas.data.config import DataRecord
 from binas.estimators.choosing import Choice, load_choice
 from binas.search.answers import AnswerRecord
 from binas.search.limits import question_name
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from binas.run.run import Run
 
 Value = TypeVar("Value")
+Table = TypeVar("Table", Contributions, Samples)
 Record = TypeVar("Record", bound="FileRecord")
 
 
@@ -100,17 +102,6 @@ class PerQuestion(Generic[Record]):
     def write(self, run: Run, question: str, record: Record) -> None:
         """Keep what is known of one question."""
         write_text(self.path(run, question), dump_json(record.model_dump(mode="json")))
-
-
-class DataRecord(FileRecord):
-    """What the images of a run are."""
-
-    fingerprint: str
-    images: dict[str, int]
-    classes: tuple[str, ...]
-    channels: int
-    height: int
-    width: int
 
 
 def _typed(file: str, task: str, model: type[Record]) -> Artefact[Record]:
@@ -177,10 +168,10 @@ def read_networks(run: Run) -> dict[str, NetworkRecord]:
     }
 
 
-def write_each(artefact: Artefact[Value], run: Run, values: Iterable[Value]) -> Value:
-    """Keep each value in the place of the one before, so that an interruption leaves the last; that last one."""
-    last: Value | None = None
-    for last in values:
-        artefact.write(run, last)
-    assert last is not None  # whatever makes artefacts makes at least one
+def save_each(tables: Iterable[Table], path: Path) -> Table:
+    """Keep each table in the place of the one before, so that an interruption leaves the last; that last one."""
+    last: Table | None = None
+    for last in tables:
+        last.save(path)
+    assert last is not None  # whatever makes tables makes at least one
     return last

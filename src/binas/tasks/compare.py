@@ -9,8 +9,6 @@ sd(correct_1 - correct_2) / sqrt(images).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +22,7 @@ from binas.base.settings import Settings
 from binas.search.answers import AnswerRecord
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
-from binas.search.rivals import CANDIDATES, Comparison, Rival, hand_scaled_rivals, random_rivals
+from binas.search.rivals import CANDIDATES, Comparison, Rival, difference, hand_scaled_rivals, random_rivals
 from binas.space.architecture import Architecture
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import ANSWERS, COMPARISONS, SUPERNET
@@ -81,12 +79,6 @@ class Bench:
             if best is None or chosen_by.mean() > best[0]:
                 best = float(chosen_by.mean()), item, correct
         return best and best[1:]
-
-
-def difference(one: NDArray[Any], two: NDArray[Any]) -> tuple[float, float]:
-    """Mean of ``one`` - ``two`` over images in points, and its standard error."""
-    gaps = 100 * (one.astype(np.float64) - two)
-    return float(gaps.mean()), float(gaps.std(ddof=1) / math.sqrt(len(gaps)))
 
 
 def compare_with_rivals(
@@ -164,26 +156,12 @@ def _tune_rivals(run: Run, progress: Progress) -> None:
     from binas.tasks.finetune import tune_all
 
     comparisons, count = COMPARISONS.read(run), run.settings(CompareSettings).tune
-    chosen = [rival.architecture for item in comparisons for rival in _to_tune(item, count)]
+    chosen = [rival.architecture for item in comparisons for rival in item.to_tune(count)]
     networks = {text: run.space.parse(text) for text in dict.fromkeys(chosen)}
     records = tune_all(run, list(networks.values()), progress)
     accuracy = {text: records[item].judgement.tuned.test.percent for text, item in networks.items()}
     for item in comparisons:
-        COMPARISONS.write(run, item.question, _with_tuned(item, accuracy, count))
-
-
-def _to_tune(item: Comparison, count: int) -> Sequence[Rival]:
-    return [*item.random[:count], *([item.hand_scaled] if item.hand_scaled else [])]
-
-
-def _with_tuned(item: Comparison, accuracy: dict[str, float], count: int) -> Comparison:
-    def tuned(rival: Rival) -> Rival:
-        return rival.model_copy(update={"tuned": accuracy[rival.architecture]})
-
-    random = (*map(tuned, item.random[:count]), *item.random[count:])
-    return item.model_copy(
-        update={"random": random, "hand_scaled": item.hand_scaled and tuned(item.hand_scaled)}
-    )
+        COMPARISONS.write(run, item.question, item.with_tuned(accuracy, count))
 
 
 def _tuning(run: Run) -> dict[str, Any]:

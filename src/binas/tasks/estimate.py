@@ -20,7 +20,7 @@ from binas.base.progress import Progress
 from binas.base.settings import Settings
 from binas.tables.contributions import Contributions
 from binas.tasks._base import Step, Task
-from binas.tasks.artefacts import CONTRIBUTIONS, OUTCOMES, write_each
+from binas.tasks.artefacts import CONTRIBUTIONS, OUTCOMES, save_each
 
 if TYPE_CHECKING:
     from binas.contributions.outcomes import Evaluator
@@ -128,7 +128,7 @@ def _work(run: Run, progress: Progress) -> None:
             reporter.record(number, int(about["evaluations"]), figures)
             yield answer
 
-    answer = write_each(CONTRIBUTIONS, run, recorded())
+    answer = save_each(recorded(), run.folder / CONTRIBUTIONS.file)
     reporter.finish()
     progress.say(answer.sentence())
 
@@ -136,8 +136,7 @@ def _work(run: Run, progress: Progress) -> None:
 def _ask(run: Run, out: Path, progress: Progress) -> Contributions:
     """The same to a file outside the run, beside which passes are kept until it is done."""
     recorded = out.with_name(f"{out.name}.{OUTCOMES}")
-    for answer in estimates(run, progress, recorded):
-        answer.save(out)
+    answer = save_each(estimates(run, progress, recorded), out)
     shutil.rmtree(recorded)
     return answer
 

@@ -15,13 +15,7 @@ from binas.base.settings import Settings
 from binas.search.answers import AnswerRecord
 from binas.search.limits import parse_limits
 from binas.tasks._base import AUTO, Step, Task
-from binas.tasks.artefacts import (
-    ANSWERS,
-    COMPARISONS,
-    EXPORT,
-    PAGE,
-    network_folder,
-)
+from binas.tasks.artefacts import ANSWERS, COMPARISONS, EXPORT, PAGE, network_folder
 from binas.tasks.search import SearchSettings
 from binas.training.judgement import NetworkRecord
 

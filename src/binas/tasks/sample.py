@@ -14,7 +14,7 @@ from binas.base.settings import Settings
 from binas.space.architecture import Architecture
 from binas.tables.samples import Samples, load_samples
 from binas.tasks._base import Step, Task
-from binas.tasks.artefacts import SAMPLES, write_each
+from binas.tasks.artefacts import SAMPLES, save_each
 from binas.tasks.estimate import Half, validation_images
 from binas.training.config import TrainSettings
 
@@ -76,14 +76,11 @@ def _known(
 
 
 def _work(run: Run, progress: Progress) -> None:
-    path = run.folder / SAMPLES.file
-    progress.say(write_each(SAMPLES, run, sample(run, path, progress)).sentence())
+    progress.say(_ask(run, run.folder / SAMPLES.file, progress).sentence())
 
 
 def _ask(run: Run, out: Path, progress: Progress) -> Samples:
-    for samples in sample(run, out, progress):
-        samples.save(out)
-    return samples
+    return save_each(sample(run, out, progress), out)
 
 
 SAMPLE = Task(

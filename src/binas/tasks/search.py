@@ -113,13 +113,12 @@ def _work(run: Run, progress: Progress) -> None:
 def answer(run: Run, question: str, problem: SearchProblem, progress: Progress) -> AnswerRecord:
     """The answer to one question, and why there is none where there is none."""
     settings = run.settings(SearchSettings)
-    on_device = (
-        run.settings(MeasureSettings).measures if settings.closed_loop is None else settings.closed_loop
-    )
+    usual = run.settings(MeasureSettings).measures
+    on_device = usual if settings.closed_loop is None else settings.closed_loop
     result, why = search_for(problem, settings, on_device and _is_measured(problem), progress)
     if why:
         progress.say(why)
-    return AnswerRecord.of(question, problem, result, why, estimator_name(run))
+    return AnswerRecord.of(question, problem, result, why, run.tables.estimator_name(settings.estimator))
 
 
 def search_for(
@@ -156,21 +155,15 @@ def read_frontier(run: Run) -> Frontier:
     return Frontier.from_csv(read_text(run.folder / FRONTIER), open_problem(run))
 
 
-def estimator_name(run: Run) -> str:
-    """The estimator the search of a run believes."""
-    name = run.settings(SearchSettings).estimator
-    return CHOICE.read(run).chosen if name == AUTO else name
-
-
 def _estimator(run: Run) -> dict[str, Any]:
     """The estimator, and the samples where it learned from them; the figures of the check do not matter."""
     from binas.base.files import exists
     from binas.base.identity import file_digest
 
-    if run.settings(SearchSettings).estimator == AUTO and not exists(run.folder / CHOICE.file):
+    name, samples = run.settings(SearchSettings).estimator, run.folder / SAMPLES.file
+    if name == AUTO and not exists(run.folder / CHOICE.file):
         return {"estimator": None}
-    name = estimator_name(run)
-    samples = run.folder / SAMPLES.file
+    name = run.tables.estimator_name(name)
     learned = find_candidate(name).learns and exists(samples)
     return {"estimator": name, **({"samples": file_digest(samples)[:16]} if learned else {})}
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from binas.base.progress import Progress
+from binas.data.config import DataRecord
 from binas.tasks._base import Step, Task
-from binas.tasks.artefacts import DATA, HEAVIEST, SUPERNET, DataRecord
+from binas.tasks.artefacts import DATA, HEAVIEST, SUPERNET
 from binas.training.config import TrainSettings
 
 if TYPE_CHECKING:
@@ -20,24 +21,9 @@ if TYPE_CHECKING:
 
 def _record_data(run: Run, progress: Progress) -> None:
     """Write what the images are."""
-    data = run.data
-    height, width = data.size
-    parts = {name: len(getattr(data, name)) for name in ("train", "validation", "test")}
-    DATA.write(
-        run,
-        DataRecord(
-            fingerprint=data.fingerprint(),
-            images=parts,
-            classes=data.classes,
-            channels=data.channels,
-            height=height,
-            width=width,
-        ),
-    )
-    progress.say(
-        f"{parts['train']:,} images to train with, {parts['validation']:,} to validate, {parts['test']:,} to test; "
-        f"{len(data.classes)} classes of {data.channels} x {height} x {width}"
-    )
+    record = DataRecord.of(run.data)
+    DATA.write(run, record)
+    progress.say(record.sentence())
 
 
 def _train_heaviest(run: Run, progress: Progress) -> None:

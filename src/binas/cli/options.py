@@ -7,8 +7,8 @@ task's options change the run's settings as ``--set TASK.NAME=VALUE`` would; set
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
@@ -70,10 +70,10 @@ def command(
 
 def _answer(function: Command) -> Command:
     """The function with ``--json``, and ``--quiet`` for its progress; one that replies nothing has neither."""
-    signature = inspect.signature(function, eval_str=True)
-    if signature.return_annotation is None:
+    declared = signature(function, eval_str=True)
+    if declared.return_annotation is None:
         return function
-    works = "progress" in signature.parameters
+    works = "progress" in declared.parameters
 
     def call(given: dict[str, Any]) -> None:
         as_json, quiet = given.pop("as_json"), given.pop("quiet", False)
@@ -99,7 +99,7 @@ def with_settings(task: Task) -> Callable[[Command], Command]:
             changes = [(f"{task.name}.{name}", value) for name, value in values.items()]
             function(**given, changes=[*changes, *more])
 
-        return _replace(function, "changes", options, call, task.does)
+        return _replace(function, "changes", options, call)
 
     return wrap
 
@@ -133,33 +133,27 @@ def _typed(given: dict[str, Any], fields: dict[str, tuple[str, FieldInfo]]) -> d
 
 
 def _replace(
-    function: Command,
-    parameter: str,
-    options: Sequence[inspect.Parameter],
-    call: Callable[[dict[str, Any]], None],
-    does: str = "",
+    function: Command, name: str, options: Sequence[Parameter], call: Callable[[dict[str, Any]], None]
 ) -> Command:
-    """The function with options instead of one parameter; ``call`` makes one of the other."""
+    """The function with options instead of the parameter ``name``; ``call`` makes one of the other."""
 
     def called(**given: Any) -> None:
         call(given)
 
-    own = inspect.signature(function, eval_str=True).parameters
-    plain = [
-        item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for name, item in own.items() if name != parameter
-    ]
+    own = signature(function, eval_str=True).parameters.values()
+    plain = [item.replace(kind=Parameter.KEYWORD_ONLY) for item in own if item.name != name]
     plain += options
-    called.__signature__ = inspect.Signature(plain)  # type: ignore[attr-defined]
+    called.__signature__ = Signature(plain)  # type: ignore[attr-defined]
     called.__annotations__ = {item.name: item.annotation for item in plain}
-    called.__name__, called.__doc__ = function.__name__, function.__doc__ or does
+    called.__name__, called.__doc__ = function.__name__, function.__doc__
     return called
 
 
-def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+def _option(name: str, annotation: Any, default: Any) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _setting(name: str, field: FieldInfo) -> inspect.Parameter:
+def _setting(name: str, field: FieldInfo) -> Parameter:
     """The option of one setting; its default is 'as the run has it'."""
     flag, text = _flag(name, field), field.description or ""
     shown = "" if field.is_required() else f" [{_shown(field.default)}]"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+
+from binas.base.files import dump_json, write_text
 
 Item = TypeVar("Item")
 # One value or a list of them; a list of one is written as the value.
@@ -24,4 +27,8 @@ class Settings(BaseModel):
 class FileRecord(BaseModel):
     """What is kept as a JSON object of its own: the same holds for it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = Settings.model_config
+
+    def save(self, path: Path) -> None:
+        """Write it as JSON, atomically."""
+        write_text(path, dump_json(self.model_dump(mode="json")))

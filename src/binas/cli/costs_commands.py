@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from binas.base.errors import FileError, MeasureError, TableError
+from binas.base.errors import FileError, MeasureError
 from binas.base.files import exists
 from binas.cli.options import Plot, Space, command, with_options
 from binas.cli.output import Reply, say, table
@@ -74,15 +74,7 @@ def show(
         if cost is not None:
             _show_entries(costs.space, costs[cost])
 
-    about = {name: _cost_json(costs.space, item) for name, item in costs.costs.items()}
-    return Reply({"space": costs.space.name, "costs": about}, tell)
-
-
-def _cost_json(space: SearchSpace, cost: Cost) -> dict[str, Any]:
-    least, most = cost.range(space)
-    numbers = {"fixed": cost.fixed, "least": least, "most": most}
-    about = {"unit": cost.unit.name, "combine": cost.combine, **numbers}
-    return {**about, "provenance": cost.provenance.to_data()}
+    return Reply(costs.summary(), tell)
 
 
 def _show_entries(space: SearchSpace, cost: Cost) -> None:
@@ -152,10 +144,11 @@ def merge(
 ) -> Reply:
     """Put the costs of several tables into one; refuses to mix what was measured under different conditions."""
     from binas.tables import load_costs, merge as merge_tables
+    from binas.tables.merge import rename_costs
 
     check_out(out, overwrite)
     first = _load(files[0], space)
-    tables = _renamed({path: load_costs(path, first.space) for path in files}, rename or [])
+    tables = rename_costs({path: load_costs(path, first.space) for path in files}, rename or [])
     return _write(merge_tables(list(tables.values()), average, ignore or []), out)
 
 
@@ -169,21 +162,6 @@ def _write(costs: CostTable, out: Path, **more: list[str]) -> Reply:
         say(*(f"warning: {text}" for text in more.get("warnings", ())))
 
     return Reply({"table": str(out), "costs": list(costs.costs), **more}, tell)
-
-
-def _renamed(tables: dict[Path, CostTable], rename: list[str]) -> dict[Path, CostTable]:
-    from binas.tables import rename_cost
-
-    for text in rename:
-        file, _, change = text.rpartition(":")
-        old, _, new = change.partition("=")
-        if Path(file) not in tables or not old or not new:
-            known = ", ".join(map(str, tables))
-            raise TableError(
-                f"cannot read --rename {text[:80]!r}; write FILE:OLD=NEW with a FILE of {known}."
-            )
-        tables[Path(file)] = rename_cost(tables[Path(file)], old, new)
-    return tables
 
 
 @command(

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from binas.base.errors import FileError
-from binas.base.files import dump_json, exists, write_text
+from binas.base.files import exists
 from binas.base.settings import FileRecord
 from binas.base.typed import read_typed
 from binas.data.config import DataRecord
@@ -101,21 +101,16 @@ class PerQuestion(Generic[Record]):
 
     def write(self, run: Run, question: str, record: Record) -> None:
         """Keep what is known of one question."""
-        write_text(self.path(run, question), dump_json(record.model_dump(mode="json")))
-
-
-def _typed(file: str, task: str, model: type[Record]) -> Artefact[Record]:
-    advice = f"Delete it; `binas {task}` makes it again."
-    return Artefact(
-        file,
-        task,
-        lambda path, _: read_typed(model, path, advice),
-        lambda record, path: write_text(path, dump_json(record.model_dump(mode="json"))),
-    )
+        record.save(self.path(run, question))
 
 
 SPACE = Artefact("space.yaml", "run", lambda path, _: load_space(path), save_space)
-DATA = _typed("data.json", "train", DataRecord)
+DATA: Artefact[DataRecord] = Artefact(
+    "data.json",
+    "train",
+    lambda path, _: read_typed(DataRecord, path, "Delete it; `binas train` makes it again."),
+    DataRecord.save,
+)
 COSTS: Artefact[CostTable] = Artefact("costs.json", "measure", load_costs, CostTable.save)
 CONTRIBUTIONS: Artefact[Contributions] = Artefact(
     "contributions.json", "estimate", load_contributions, Contributions.save

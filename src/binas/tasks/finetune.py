@@ -113,7 +113,7 @@ class Tuning:
         judgement = judge(network, self.supernet, architecture, where, self.settings.recalibration)
         record = self._record(folder.name, architecture, network, judgement, time.monotonic() - start)
         if where.accelerator.is_main_process:
-            write_text(folder / NETWORK, dump_json(record.model_dump(mode="json")))
+            record.save(folder / NETWORK)
         return TunedNetwork(folder, record, network, new=True)
 
     def _record(

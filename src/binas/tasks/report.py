@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from binas.report.data import Chosen, Reference, ReportData, StepTime
     from binas.run.folder import Folder
     from binas.run.run import Run
-    from binas.search.frontier import Frontier
 
 
 class ReportSettings(Settings):
@@ -58,22 +57,16 @@ def run_report(run: Run, cost: str | None = None) -> ReportData:
     """All that the report of a run shows; ``cost`` is the one of the first limit where none is given."""
     from binas.tasks.export import run_command
 
-    tables = run.tables
+    tables, curve = run.tables, run.frontier
     cost = cost or run.settings(ReportSettings).cost or usual_cost(tables, run.questions)
     return replace(
         table_report(tables, cost, (), [run_command(run)], run.settings(SearchSettings).estimator),
-        frontier=_own_frontier(run, cost),
+        frontier=curve if curve.cost == cost else None,
         title=run.folder.name,
         chosen=tuple(_chosen(run, cost)),
         references=tuple(_references(run, cost)),
         times=tuple(_times(run)),
     )
-
-
-def _own_frontier(run: Run, cost: str) -> Frontier | None:
-    """The frontier that the search has written, where it is of this cost."""
-    curve = run.frontier
-    return curve if curve.cost == cost else None
 
 
 def report_of(

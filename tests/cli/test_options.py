@@ -12,12 +12,12 @@ from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
 from binas.base.errors import BinasError
-from binas.base.settings import Settings
+from binas.base.settings import OneOrMore, Settings
 from binas.cli.main import app
 from binas.cli.options import with_settings
 from binas.run.config import config_model
 from binas.tasks import all_tasks
-from binas.tasks._base import OneOrMore, Task
+from binas.tasks._base import Task
 from binas.training.config import Phase
 
 

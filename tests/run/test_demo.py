@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from binas.base.progress import Progress
 from binas.cli import run_commands
 from binas.cli.main import app
 from binas.run.config import load_config
@@ -42,7 +43,7 @@ def test_rivals_are_fine_tuned_on_request_and_settings_can_be_changed(called):
     assert called["config"].compare.tune == run_commands.TUNED_RIVALS
     assert called["config"].train.supernet.epochs == 1
     assert called["out"] == Path("here")
-    assert called["quiet"]
+    assert type(called["progress"]) is Progress  # nobody is told
 
 
 def test_the_one_in_configs_is_the_same():

@@ -10,19 +10,11 @@ from binas.costs import analytic_costs
 from binas.search import BilinearObjective, SearchProblem
 from binas.search.limits import Limit
 from binas.search.problem import evaluate
+from binas.search.rivals import NEAR, Comparison, Rival, hand_scaled, hand_scaled_rivals, random_rivals
 from binas.space import load_space
 from binas.supernet import Supernet
 from binas.tables import Column
-from binas.tasks.artefacts import Comparison, Rival
-from binas.tasks.compare import (
-    NEAR,
-    Bench,
-    compare_with_rivals,
-    difference,
-    hand_scaled,
-    hand_scaled_rivals,
-    random_rivals,
-)
+from binas.tasks.compare import Bench, compare_with_rivals, difference
 from binas.training import evaluate_architecture
 
 DEMO = load_space("demo")

@@ -7,9 +7,9 @@ import pytest
 from binas.base.errors import TableError
 from binas.base.progress import Progress
 from binas.costs import measure as measuring
+from binas.costs.table import MeasureSettings, measure_costs, write_costs
 from binas.search import SearchProblem, explain, frontier, solve
 from binas.tables import Column, Contributions, load_costs
-from binas.tasks.measure import MeasureSettings, measure_costs, write_costs
 from tiny_run import SPACE, made_table
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from binas.cli.options import Dir, Json, Limits, Quiet, examples, show_progress, with_options
-from binas.cli.output import print_json, say, table
-from binas.cli.views import describe_ceiling, show_judgements
+from binas.cli.options import Dir, Limits, command, with_options
+from binas.cli.output import Reply, say, table
+from binas.cli.views import show_judgements
 from binas.costs.published.data import PublishedSettings
 from binas.estimators.predictors import PredictorSettings, learn
 
@@ -18,48 +18,34 @@ if TYPE_CHECKING:
 
 PREDICTORS = "predictors"
 
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the main application."""
-    app.command(
-        "published",
-        epilog=examples(
-            "binas published --backend onnxruntime",
-            "binas published --networks MobileNetV2 --networks BINAS-C --seconds 30",
-            "binas published --backend torch --run example --json",
-        ),
-    )(published)
-    app.command(
-        "predictors",
-        epilog=examples(
-            "binas predictors runs/first --fit bilinear --fit quadratic --samples 100 --samples 400",
-            "binas predictors runs/first --fit mlp --link log --test 500 --json",
-        ),
-    )(predictors)
+app = typer.Typer()
 
 
-@with_options(PublishedSettings)
+@command(
+    app,
+    "published",
+    "binas published --backend onnxruntime",
+    "binas published --networks MobileNetV2 --networks BINAS-C --seconds 30",
+    "binas published --backend torch --run example --json",
+    options=with_options(PublishedSettings),
+)
 def published(
     run: Annotated[
         Path | None,
         typer.Option(help="Folder with tables: its best architectures of similar latency are measured too."),
     ] = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    progress: Any = None,
     settings: Any = None,
-) -> None:
+) -> Reply:
     """Measure published networks on this machine in one session, and print ratios, counts and published accuracy."""
     from binas.report.published import measure_published
     from binas.run.folder import load
 
-    progress = show_progress(quiet, as_json)
     problem = None if run is None else load(run).problem()
     with progress.during("published"):
         rows = measure_published(settings, problem, progress)
-    if as_json:
-        print_json({"reference": settings.reference, "networks": [row.to_json() for row in rows]})
-        return
-    _show_published(rows, settings.reference)
+    data = {"reference": settings.reference, "networks": [row.to_json() for row in rows]}
+    return Reply(data, lambda: _show_published(rows, settings.reference))
 
 
 def _show_published(rows: list[Row], reference: str) -> None:
@@ -73,30 +59,36 @@ def _show_published(rows: list[Row], reference: str) -> None:
         cells.append((row.name, latency, f"{row.ratio:.3f}", paper, *counts, accuracy))
     ratio = f"ratio to {reference}"
     table(("network", "latency (ms)", ratio, "ratio published", "parameters", "MACs", "top-1 (%)"), cells)
-    for row in (row for row in rows if row.compared_with):
-        say(f"{row.name} is as fast as {', '.join(row.compared_with)}")
+    say(*(f"{row.name} is as fast as {', '.join(row.compared_with)}" for row in rows if row.compared_with))
 
 
-@with_options(PredictorSettings)
-def predictors(folder: Dir, limit: Limits = None, as_json: Json = False, settings: Any = None) -> None:
+@command(
+    app,
+    "predictors",
+    "binas predictors runs/first --fit bilinear --fit quadratic --samples 100 --samples 400",
+    "binas predictors runs/first --fit mlp --link log --test 500 --json",
+    options=with_options(PredictorSettings),
+)
+def predictors(folder: Dir, limit: Limits = None, settings: Any = None) -> Reply:
     """Learn predictors from measured architectures, judge them on others, and save them in DIR/predictors."""
-    from binas.estimators.judging import report
-    from binas.run.folder import Folder
-    from binas.space.files import load_space
-    from binas.tasks.artefacts import SPACE
+    from binas.estimators.judging import describe_ceiling, report
+    from binas.run.folder import open_folder
     from binas.tasks.check import cost_limits, macs_of, samples_of
 
-    tables = Folder(folder, load_space(SPACE.path(folder)))
+    tables = open_folder(folder)
     learned, fresh = learn(samples_of(tables), settings, folder / PREDICTORS)
     predictions = {item.name: item.predictor.predict(fresh.architectures) for item in learned}
     limits, macs = cost_limits(tables, fresh, limit or []), macs_of(tables, fresh)
     data = report(predictions, fresh, macs, limits, settings.resamples, settings.seed).to_json()
-    if as_json:
-        times = {item.name: item.seconds for item in learned}
-        counts = list(dict.fromkeys(item.count for item in learned))
-        print_json({"link": settings.link, "learned_from": counts, "seconds": times, **data})
-        return
-    rows = [*data["estimators"], *([data["macs_only"]] if data["macs_only"] else [])]
-    show_judgements(rows, f"{len(fresh)} held-out samples, link {settings.link}")
-    say(describe_ceiling(data["noise_ceiling"]))
-    say(f"Saved in {folder / PREDICTORS}: {', '.join(dict.fromkeys(item.file for item in learned))}.")
+
+    def show() -> None:
+        rows = [*data["estimators"], *([data["macs_only"]] if data["macs_only"] else [])]
+        show_judgements(rows, f"{len(fresh)} held-out samples, link {settings.link}")
+        files = ", ".join(dict.fromkeys(item.file for item in learned))
+        say(describe_ceiling(data["noise_ceiling"]), f"Saved in {folder / PREDICTORS}: {files}.")
+
+    times, counts = (
+        {item.name: item.seconds for item in learned},
+        dict.fromkeys(item.count for item in learned),
+    )
+    return Reply({"link": settings.link, "learned_from": list(counts), "seconds": times, **data}, show)

@@ -8,35 +8,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from binas.base.errors import FileError, MeasureError, TableError
+from binas.base.errors import FileError, MeasureError
 from binas.base.files import exists
-from binas.cli.options import Json, Plot, Quiet, examples, show_progress, with_options
-from binas.cli.output import print_json, say, table
-from binas.cli.views import check_plot, plot_costs, show_costs
+from binas.cli.options import Plot, Space, command, with_options
+from binas.cli.output import Reply, say, table
+from binas.cli.views import check_plot, show_costs, with_plot
 from binas.costs.importing import ImportSettings, import_table
+from binas.costs.manifest import BlockSettings
 from binas.costs.settings import Effort
 
 if TYPE_CHECKING:
-    from binas.costs.measure import MeasuredCost
+    from binas.costs.doctor import Diagnosis
     from binas.space.space import SearchSpace
     from binas.tables import Cost, CostDiff, CostTable
 
+app = typer.Typer()
 costs_app = typer.Typer(
     help="Tables of costs: look at them, compare, merge, import, export blocks.", no_args_is_help=True
 )
+app.add_typer(costs_app, name="costs")
 
 Table = Annotated[Path, typer.Argument(help="A cost table, .json or .csv.", metavar="TABLE")]
-Space = Annotated[
-    str | None, typer.Option(help="Its space. [space.yaml beside it, or the built-in space it names]")
+OfSpace = Annotated[
+    str | None,
+    typer.Option("--space", help="Its space. [space.yaml beside it, or the built-in space it names]"),
 ]
 Out = Annotated[Path, typer.Option(help="Table to write, .json or .csv.")]
 Overwrite = Annotated[bool, typer.Option(help="Replace an existing file.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the main application."""
-    app.add_typer(costs_app, name="costs")
-    app.command("doctor", epilog=examples("binas doctor", "binas doctor --json"))(doctor)
 
 
 def check_out(out: Path, overwrite: bool) -> None:
@@ -54,46 +52,29 @@ def _load(path: Path, space: str | None) -> CostTable:
     return load_costs(path, space_of_table(path, space))
 
 
-@costs_app.command(
+@command(
+    costs_app,
     "show",
-    epilog=examples(
-        "binas costs show example/costs.json", "binas costs show example/costs.json --cost latency"
-    ),
+    "binas costs show example/costs.json",
+    "binas costs show example/costs.json --cost latency",
 )
 def show(
     file: Table,
-    space: Space = None,
+    space: OfSpace = None,
     cost: Annotated[str | None, typer.Option(help="List every number of this cost.")] = None,
-    as_json: Json = False,
-) -> None:
+) -> Reply:
     """Show what a table holds: each cost, what it was measured on, and how far it can go."""
     costs = _load(file, space)
     if cost is not None:
         costs = type(costs)(costs.space, {cost: costs[cost]})
-    if as_json:
-        print_json(
-            {
-                "space": costs.space.name,
-                "costs": {n: _cost_json(costs.space, c) for n, c in costs.costs.items()},
-            }
-        )
-        return
-    say(f"{file}: costs of the space {costs.space.name} ({costs.space.fingerprint})")
-    show_costs(costs)
-    if cost is not None:
-        _show_entries(costs.space, costs[cost])
 
+    def tell() -> None:
+        say(f"{file}: costs of the space {costs.space.name} ({costs.space.fingerprint})")
+        show_costs(costs)
+        if cost is not None:
+            _show_entries(costs.space, costs[cost])
 
-def _cost_json(space: SearchSpace, cost: Cost) -> dict[str, Any]:
-    least, most = cost.range(space)
-    known = {
-        "unit": cost.unit.name,
-        "combine": cost.combine,
-        "fixed": cost.fixed,
-        "least": least,
-        "most": most,
-    }
-    return {**known, "provenance": cost.provenance.to_data()}
+    return Reply(costs.summary(), tell)
 
 
 def _show_entries(space: SearchSpace, cost: Cost) -> None:
@@ -107,43 +88,33 @@ def _show_entries(space: SearchSpace, cost: Cost) -> None:
     table(("entry", cost.unit.name, "± standard error"), rows)
 
 
-@costs_app.command(
-    "diff",
-    epilog=examples("binas costs diff monday.json friday.json", "binas costs diff cpu.json gpu.json --json"),
+@command(
+    costs_app, "diff", "binas costs diff monday.json friday.json", "binas costs diff cpu.json gpu.json --json"
 )
 def diff(
     first: Annotated[Path, typer.Argument(help="A cost table.", metavar="FIRST")],
     second: Annotated[Path, typer.Argument(help="Another one of the same space.", metavar="SECOND")],
-    space: Space = None,
+    space: OfSpace = None,
     most: Annotated[int, typer.Option(min=0, help="Entries to list per cost, largest change first.")] = 10,
-    as_json: Json = False,
-) -> None:
+) -> Reply:
     """Compare two tables of one space: conditions, ratios, and the entries that changed most."""
     from binas.tables import diff as compare, load_costs
 
     one = _load(first, space)
-    found = compare(one, load_costs(second, one.space))
-    if as_json:
-        only = {"only_first": list(found.only_first), "only_second": list(found.only_second)}
-        print_json({**only, "costs": [item.to_json() for item in found.costs]})
-        return
-    for names, path in ((found.only_first, first), (found.only_second, second)):
-        if names:
-            say(f"only in {path}: {', '.join(names)}")
-    for item in found.costs:
-        _show_diff(item, most)
+    result = compare(one, load_costs(second, one.space))
+
+    def tell() -> None:
+        for names, path in ((result.only_first, first), (result.only_second, second)):
+            if names:
+                say(f"only in {path}: {', '.join(names)}")
+        for item in result.costs:
+            _show_diff(item, most)
+
+    return Reply(result.to_json(), tell)
 
 
 def _show_diff(item: CostDiff, most: int) -> None:
-    if not item.changes:
-        say(f"{item.name}: the same {item.entries} numbers")
-    else:
-        noisy = [change for change in item.changes if change.beyond_noise is False]
-        within = f", {len(noisy)} of them within noise" if noisy else ""
-        say(
-            f"{item.name}: {len(item.changes)} of {item.entries} numbers differ{within}; the second is "
-            f"{item.median_ratio:.4g} times the first (median)"
-        )
+    say(item.sentence())
     for key, (one, two) in item.conditions.items():
         say(f"  {key}: {one} and {two}")
     rows = [(x.entry, f"{x.first:.5g}", f"{x.second:.5g}", f"{x.ratio:.4g}") for x in item.changes[:most]]
@@ -151,18 +122,17 @@ def _show_diff(item: CostDiff, most: int) -> None:
         table(("entry", f"first ({item.unit})", "second", "ratio"), rows)
 
 
-@costs_app.command(
+@command(
+    costs_app,
     "merge",
-    epilog=examples(
-        "binas costs merge latency.json energy.json --out costs.json",
-        "binas costs merge cpu.json gpu.json --rename gpu.json:latency=latency_gpu --out costs.json",
-        "binas costs merge monday.json friday.json --average --out costs.json",
-    ),
+    "binas costs merge latency.json energy.json --out costs.json",
+    "binas costs merge cpu.json gpu.json --rename gpu.json:latency=latency_gpu --out costs.json",
+    "binas costs merge monday.json friday.json --average --out costs.json",
 )
 def merge(
     files: Annotated[list[Path], typer.Argument(help="Cost tables of one space.", metavar="TABLE...")],
     out: Out,
-    space: Space = None,
+    space: OfSpace = None,
     rename: Annotated[
         list[str] | None, typer.Option(help="FILE:OLD=NEW gives a cost of one file another name. Repeatable.")
     ] = None,
@@ -171,185 +141,134 @@ def merge(
         list[str] | None, typer.Option(help="A condition that may differ, e.g. threads. Repeatable.")
     ] = None,
     overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
+) -> Reply:
     """Put the costs of several tables into one; refuses to mix what was measured under different conditions."""
-    from binas.tables import load_costs, merge as merged
+    from binas.tables import load_costs, merge as merge_tables
+    from binas.tables.merge import rename_costs
 
     check_out(out, overwrite)
     first = _load(files[0], space)
-    tables = {path: load_costs(path, first.space) for path in files}
-    made = merged(list(_renamed(tables, rename or []).values()), average, ignore or [])
-    made.save(out)
-    if as_json:
-        print_json({"table": str(out), "costs": list(made.costs)})
-        return
-    say(f"wrote {out}")
-    show_costs(made)
+    tables = rename_costs({path: load_costs(path, first.space) for path in files}, rename or [])
+    return _write(merge_tables(list(tables.values()), average, ignore or []), out)
 
 
-def _renamed(tables: dict[Path, CostTable], rename: list[str]) -> dict[Path, CostTable]:
-    from binas.tables import rename_cost
+def _write(costs: CostTable, out: Path, **more: list[str]) -> Reply:
+    """Write a table, and show it with what there is to say of it."""
+    costs.save(out)
 
-    for text in rename:
-        file, _, change = text.rpartition(":")
-        old, _, new = change.partition("=")
-        if Path(file) not in tables or not old or not new:
-            known = ", ".join(map(str, tables))
-            raise TableError(
-                f"cannot read --rename {text[:80]!r}; write FILE:OLD=NEW with a FILE of {known}."
-            )
-        tables[Path(file)] = rename_cost(tables[Path(file)], old, new)
-    return tables
+    def tell() -> None:
+        say(f"wrote {out}")
+        show_costs(costs)
+        say(*(f"warning: {text}" for text in more.get("warnings", ())))
+
+    return Reply({"table": str(out), "costs": list(costs.costs), **more}, tell)
 
 
-@costs_app.command(
+@command(
+    costs_app,
     "verify",
-    epilog=examples(
-        "binas costs verify costs.json --samples 30", "binas costs verify costs.json --plot check.html --json"
-    ),
+    "binas costs verify costs.json --samples 30",
+    "binas costs verify costs.json --plot check.html --json",
+    options=with_options(Effort),
 )
-@with_options(Effort)
 def verify(
     file: Annotated[Path, typer.Argument(help="A table made by `binas measure`.", metavar="TABLE")],
-    space: Space = None,
+    space: OfSpace = None,
     cost: Annotated[str | None, typer.Option(help="Which cost. [the one that was measured]")] = None,
     plot: Plot = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    progress: Any = None,
     settings: Any = None,
-) -> None:
+) -> Reply:
     """Hold a table against whole networks measured in the same session, improve it where it is off, store the result."""
-    from binas.costs.measure import measurable, verify_again
+    from binas.costs.measure import describe_measured, only_measurable, verify_again
 
     check_plot(plot, settings.samples)
     check_out(file, overwrite=True)
     if settings.samples == 0:
         raise MeasureError("--samples: give at least 1 network to hold the table against.")
-    costs = _load(file, space)
-    name = cost or _only(measurable(costs.costs), file)
-    progress, journal = show_progress(quiet, as_json), file.with_name(file.name + ".journal")
+    costs, journal = _load(file, space), file.with_name(f"{file.name}.journal")
+    name = cost or only_measurable(costs.costs, str(file))
     with progress.during("verify"):
         done = verify_again(costs, name, settings, journal, progress)
     better = replace(costs, costs={**costs.costs, name: done.cost})
     better.save(file)
     journal.unlink(missing_ok=True)
-    plot_costs(better, plot, as_json)
-    _show_verified(file, done, done.cost.values is costs[name].values, as_json)
-
-
-def _show_verified(file: Path, done: MeasuredCost, kept: bool, as_json: bool) -> None:
-    from binas.tasks.measure import describe_measured
-
-    if as_json:
-        about = {"provenance": done.cost.provenance.to_data(), "warnings": list(done.session.warnings)}
-        print_json({"table": str(file), "cost": done.cost.name, "kept": kept, **about})
-        return
-    for line in describe_measured(done):
-        say(line)
+    kept = done.cost.values is costs[name].values
     replaced = "a new table would do better, so it was replaced by what was measured now"
-    say(f"{file}: {'no new table would do better, so its numbers stay' if kept else replaced}.")
+    end = f"{file}: {'no new table would do better, so its numbers stay' if kept else replaced}."
+    about = {"provenance": done.cost.provenance.to_data(), "warnings": list(done.session.warnings)}
+    data = {"table": str(file), "cost": name, "kept": kept, **about}
+    return with_plot(Reply(data, lambda: say(*describe_measured(done), end)), better, plot)
 
 
-def _only(names: list[str], file: Path) -> str:
-    """The one cost that can be measured again."""
-    if len(names) != 1:
-        known = (
-            f"several costs measured by binas ({', '.join(names)})" if names else "no cost measured by binas"
-        )
-        raise MeasureError(f"{file} holds {known}; name the one to verify with --cost.")
-    return names[0]
-
-
-@costs_app.command(
+@command(
+    costs_app,
     "export-blocks",
-    epilog=examples(
-        "binas costs export-blocks imagenet-mbconv --out phone",
-        "binas costs export-blocks my-space.yaml --out phone --batch 4 --networks 0",
-    ),
+    "binas costs export-blocks imagenet-mbconv --out phone",
+    "binas costs export-blocks my-space.yaml --out phone --batch 4 --networks 0",
+    options=with_options(BlockSettings),
 )
 def export_blocks(
-    space: Annotated[str, typer.Argument(help="Name of a built-in space, or a YAML file.", metavar="SPACE")],
+    space: Space,
     out: Annotated[Path, typer.Option(help="Folder to write into; one that holds an export is refused.")],
-    batch: Annotated[int, typer.Option(min=1, help="Images of one run.")] = 1,
-    networks: Annotated[
-        int,
-        typer.Option(
-            min=0, max=1000, help="Whole networks to measure too, so that the sum of blocks can be checked."
-        ),
-    ] = 20,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the drawn networks.")] = 0,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+    progress: Any = None,
+    settings: Any = None,
+) -> Reply:
     """Write every distinct block of a space as ONNX, with a manifest and a CSV to fill in."""
     from binas.costs.exchange import export_blocks as export, some_networks
     from binas.space.files import load_space
 
-    chosen, progress = load_space(space), show_progress(quiet, as_json)
+    chosen = load_space(space)
     with progress.during("export-blocks"):
-        manifest = export(chosen, out, batch, some_networks(chosen, networks, seed), progress)
-    kinds = [item.kind for item in manifest.files]
-    if as_json:
-        print_json(
-            {"folder": str(out), **{kind: kinds.count(kind) for kind in ("block", "fixed", "network")}}
-        )
-        return
-    say(
-        f"wrote {kinds.count('block')} blocks, the fixed part and {kinds.count('network')} networks to {out}, "
-        f"for batch {batch}."
+        networks = some_networks(chosen, settings.networks, settings.seed)
+        manifest = export(chosen, out, settings.batch, networks, progress)
+    counts = manifest.counts
+    return Reply(
+        {"folder": str(out), **counts},
+        lambda: say(
+            f"wrote {counts['block']} blocks, the fixed part and {counts['network']} networks to {out}, for batch "
+            f"{manifest.batch}.",
+            f"Measure every file and write the values into {out / 'fill-in.csv'}, then:",
+            f'binas costs import {out / "fill-in.csv"} --unit ms --device "..." --out costs.json',
+        ),
     )
-    filled = out / "fill-in.csv"
-    say(f"Measure every file and write the values into {filled}, then:")
-    say(f'binas costs import {filled} --unit ms --device "..." --out costs.json')
 
 
-@costs_app.command(
+@command(
+    costs_app,
     "import",
-    epilog=examples(
-        'binas costs import phone/fill-in.csv --unit ms --device "Pixel 9" --threads 1 --out costs.json',
-        'binas costs import note10.yaml --from once-for-all --space ofa-mbv3 --device "Note 10" --out costs.json',
-        "binas costs import latency.json --from tf-nas --table cpu --space my-space.yaml --out costs.json",
-    ),
+    'binas costs import phone/fill-in.csv --unit ms --device "Pixel 9" --threads 1 --out costs.json',
+    'binas costs import note10.yaml --from once-for-all --space ofa-mbv3 --device "Note 10" --out costs.json',
+    "binas costs import latency.json --from tf-nas --table cpu --space my-space.yaml --out costs.json",
+    options=with_options(ImportSettings),
 )
-@with_options(ImportSettings)
 def import_costs(
     file: Annotated[
         Path, typer.Argument(help="The filled CSV, or the table of another tool.", metavar="FILE")
     ],
     out: Out,
     overwrite: Overwrite = False,
-    as_json: Json = False,
     settings: Any = None,
-) -> None:
+) -> Reply:
     """Make a table of numbers measured elsewhere: a filled CSV of blocks, or the table of another tool."""
     check_out(out, overwrite)
     costs, warnings = import_table(file, settings)
-    costs.save(out)
-    if as_json:
-        print_json({"table": str(out), "costs": list(costs.costs), "warnings": warnings})
-        return
-    say(f"wrote {out}")
-    show_costs(costs)
-    for text in warnings:
-        say(f"warning: {text}")
+    return _write(costs, out, warnings=warnings)
 
 
-def doctor(as_json: Json = False) -> None:
+@command(app, "doctor", "binas doctor", "binas doctor --json")
+def doctor() -> Reply:
     """Show what can be measured here: versions, backends, threads, energy counters, and how noisy the machine is."""
     from binas.costs.doctor import diagnose
 
     diagnosis = diagnose()
-    if as_json:
-        print_json(diagnosis.to_json())
-        return
+    return Reply(diagnosis.to_json(), lambda: _show_diagnosis(diagnosis))
+
+
+def _show_diagnosis(diagnosis: Diagnosis) -> None:
     say(", ".join(f"{name} {version or 'missing'}" for name, version in diagnosis.versions.items()))
     load = "" if diagnosis.load is None else f", load {diagnosis.load:.1f}"
     say(f"{diagnosis.cpu}, {diagnosis.cpus} CPUs for this process{load}")
-    rows = [
-        (item.backend, item.device, item.version or "-", item.reason or "ready")
-        for item in diagnosis.backends
-    ]
+    rows = [(x.backend, x.device, x.version or "-", x.reason or "ready") for x in diagnosis.backends]
     table(("backend", "device", "version", "state"), rows)
-    say(f"energy: {diagnosis.energy or 'readable'}")
-    say(f"noise: {diagnosis.verdict()}")
+    say(f"energy: {diagnosis.energy or 'readable'}", f"noise: {diagnosis.verdict()}")

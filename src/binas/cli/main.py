@@ -29,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     add_completion=False,
 )
-for commands in (
+for room in (
     run_commands,
     task_commands,
     search_commands,
@@ -37,7 +37,8 @@ for commands in (
     costs_commands,
     comparing_commands,
 ):
-    commands.register(app)
+    app.registered_commands += room.app.registered_commands
+    app.registered_groups += room.app.registered_groups
 
 
 def _version(wanted: bool) -> None:
@@ -64,24 +65,24 @@ def main() -> None:
     try:
         app()
     except BinasError as error:
-        sys.stderr.write(f"error: {error}\n")
-        sys.exit(2)
+        _leave(f"error: {error}")
     except ModuleNotFoundError as error:  # a package of an extra; anything else is a bug, and shown as one
         missing = explain_import(error, "this command")
         if missing is None:
             raise
-        sys.stderr.write(f"error: {missing}\n")
-        sys.exit(2)
-    except BrokenPipeError:  # the reader of our output went away, as in `binas ... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        _leave(f"error: {missing}")
     except OSError as error:
-        sys.stderr.write(f"error: the answer could not be written: {error.strerror or error}.\n")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(2)
+        if isinstance(error, BrokenPipeError):  # the reader of our output went away, as in `binas ... | head`
+            sys.exit(0)
+        _leave(f"error: the answer could not be written: {error.strerror or error}.")
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
-        sys.exit(130)
+        _leave("interrupted", 130)
+
+
+def _leave(message: str, code: int = 2) -> None:
+    sys.stderr.write(f"{message}\n")
+    sys.exit(code)
 
 
 if __name__ == "__main__":

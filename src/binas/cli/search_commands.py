@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from binas.base.errors import ProblemError
-from binas.cli.options import Dir, Json, Limits, Quiet, Redo, examples, show_progress
-from binas.cli.output import print_json, say, table
-from binas.cli.views import check_plot, show_known
+from binas.base.files import dump_json, exists, write_text
+from binas.cli.options import Dir, Limits, Redo, command
+from binas.cli.output import Reply, say, table, table_of_known
+from binas.cli.views import check_plot, task_reply
 
 if TYPE_CHECKING:
+    from binas.base.progress import Progress
     from binas.insights import Insights, Per, Rule
-    from binas.search import Evaluation, Explanation, Frontier, SearchProblem, SearchResult
-    from binas.search.alternatives import Price
+    from binas.run.folder import Folder
+    from binas.search import Explanation, Frontier, SearchResult
+    from binas.search.alternatives import Alternatives, Surroundings
     from binas.search.explain import Alternative, Decision
-    from binas.search.solvers import Solver
 
 SHOWN_RULES = 12
 CostName = Annotated[
@@ -27,27 +29,14 @@ CostName = Annotated[
     ),
 ]
 
+app = typer.Typer()
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the main application; ``search`` is a task and is added with them."""
-    app.command(
-        "frontier",
-        epilog=examples(
-            "binas frontier example --cost latency --csv frontier.csv --plot frontier.html",
-            "binas frontier example --cost latency --limit params=5M --json",
-        ),
-    )(frontier)
-    app.command(
-        "explain",
-        epilog=examples(
-            "binas explain example best --limit latency=45ms",
-            "binas explain example e3k3-e3k3_e3k3-e3k3_e3k3-e3k3_e3k3-e3k3_e3k3-e3k3 --limit latency=45ms",
-        ),
-    )(explain)
-    app.command(
-        "insights", epilog=examples("binas insights example", "binas insights example --cost macs --json")
-    )(insights)
-    app.command("solvers", epilog=examples("binas solvers", "binas solvers --json"))(solvers)
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is a run, and not only a folder of tables."""
+    from binas.run.config import FILE
+
+    return exists(folder / FILE)
 
 
 def search(
@@ -69,115 +58,78 @@ def search(
     ] = False,
     out: Annotated[Path | None, typer.Option(help="Also write the answer to a JSON file.")] = None,
     redo: Redo = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    progress: Any = None,
     changes: Any = (),
-) -> None:
+) -> Reply:
     """Find the most accurate architecture within the limits, with a proof.
 
     Given nothing but the folder of a run, it is the run's step: all limits of its configuration. With --limit it is a
     question of your own: all limits together, nothing of the run is touched.
     """
-    from binas.cli.task_commands import Call, is_run
-    from binas.tasks.search import SEARCH, SearchSettings, search_for
+    from binas.search.alternatives import look_around
+    from binas.tasks.search import SEARCH
 
     if is_run(folder) and not (limit or top or within or on_device or out):
-        Call(SEARCH, folder, changes, redo, quiet, as_json).do()
-        return
-    from binas.base.files import dump_json, write_text
-    from binas.run.config import FILE, load_config
-    from binas.run.folder import load
-    from binas.search.alternatives import prices
-
-    settings = load_config(folder / FILE if is_run(folder) else None, changes).part(SearchSettings)
-    problem = load(folder).problem(limit or [], settings.estimator)
-    progress = show_progress(quiet or not on_device, as_json)
-    with progress.during("search"):
-        result, why = search_for(problem, settings, on_device, progress)
+        return task_reply(SEARCH, folder, changes, redo, progress)
+    result, why = _search(folder, limit or [], on_device, changes, progress)
     if why:
-        _no_answer(result, why, as_json)
-    near, complete = _near(result, top, within)
-    bought = list(prices(result)) if result.status == "optimal" else []
-    answer = _search_json(result, near, complete, bought)
+        return _no_answer(result, why)
+    around = look_around(result, top, within)
     if out is not None:
-        write_text(out, dump_json(answer))
-    if as_json:
-        print_json(answer)
-        return
+        write_text(out, dump_json(around.to_json()))
+    return Reply(around.to_json(), lambda: _show_search(around, top is not None or within is not None))
+
+
+def _search(
+    folder: Path, limits: list[str], on_device: bool, changes: Any, progress: Progress
+) -> tuple[SearchResult, str]:
+    """The answer under limits of one's own, and why there is none."""
+    from binas.run.folder import load
+    from binas.run.start import configure
+    from binas.tasks.search import SearchSettings, search_for
+
+    settings = configure(folder, changes=changes).part(SearchSettings)
+    problem = load(folder).problem(limits, settings.estimator)
+    if not on_device:
+        return search_for(problem, settings, False, progress)
+    with progress.during("search"):
+        return search_for(problem, settings, True, progress)
+
+
+def _no_answer(result: SearchResult | Frontier, why: str) -> Reply:
+    """Why there is no architecture; programs are told what would make one possible."""
+    from binas.search import Frontier, Status, explain_infeasible
+
+    infeasible = isinstance(result, Frontier) or result.status is Status.INFEASIBLE
+    more = {"infeasible": explain_infeasible(result.problem).to_json()} if infeasible else {}
+    return Reply({**result.to_json(), **more}, error=ProblemError(why))
+
+
+def _show_search(around: Surroundings, listed: bool) -> None:
+    result = around.result
     _show_result(result)
     _show_readings(result)
-    _show_prices(problem, bought)
-    if top is not None or within is not None:
-        _show_near(result, near, complete)
-
-
-def _no_answer(result: SearchResult, why: str, as_json: bool) -> None:
-    """Say why there is no architecture, and leave with exit code 2."""
-    from binas.search import Status, explain_infeasible
-
-    if as_json:
-        infeasible = result.status is Status.INFEASIBLE
-        more = {"infeasible": explain_infeasible(result.problem).to_json()} if infeasible else {}
-        print_json({**result.to_json(), **more})
-    raise ProblemError(why)
-
-
-def _near(result: SearchResult, top: int | None, within: float | None) -> tuple[list[Evaluation], bool]:
-    """The K best or the near-optimal architectures, without the best itself."""
-    from binas.search import best_architectures
-
-    if top is None and within is None:
-        return [], True
-    best = best_architectures(result.problem, top, within)
-    return [item for item in best.items if item.architecture != result.architecture], best.complete
-
-
-def _search_json(
-    result: SearchResult, near: list[Evaluation], complete: bool, bought: list[Price]
-) -> dict[str, Any]:
-    from binas.search.result import evaluation_json
-
-    units = {name: cost.unit.name for name, cost in result.problem.costs.items()}
-    price = [
-        {
-            "cost": x.limit.cost,
-            "lower": x.limit.lower,
-            "more": x.more,
-            "unit": units[x.limit.cost],
-            "gain": x.gain,
-        }
-        for x in bought
-    ]
-    alternatives = [evaluation_json(result.problem, item) for item in near]
-    return {
-        **result.to_json(),
-        "alternatives": alternatives,
-        "alternatives_complete": complete,
-        "price": price,
-    }
+    say(*(price.sentence(result.problem) for price in around.prices))
+    if listed:
+        _show_near(result, around.near)
 
 
 def _show_result(result: SearchResult) -> None:
     from binas.tables.conditions import describe
     from binas.tables.units import format_quantity
 
-    best, problem = result.evaluation, result.problem
+    best, problem, rows = result.evaluation, result.problem, []
     assert best is not None
-    error = "" if best.accuracy_stderr is None else f" ± {best.accuracy_stderr:.3f}"
-    proven = result.status == "optimal"
-    gap = "" if result.gap is None or proven else f", at most {result.gap:.4f} points from the best"
-    proof = "proven optimal" if proven else str(result.status)
-    say(f"{best.architecture}" + (f" with {result.variant}" if result.variant else ""))
-    say(
-        f"predicted accuracy {best.accuracy:.4f} %{error} ({proof}{gap}; {result.solver}, {result.seconds * 1e3:.1f} ms)"
-    )
-    rows = []
+    say(f"{best.architecture}" + (f" with {result.variant}" if result.variant else ""), result.sentence())
     for name, value in best.costs.items():
         limits = [problem.describe_limit(x).split(" ", 1)[1] for x in problem.limits if x.cost == name]
-        measured = describe(problem.costs[name].provenance) or "-"
-        rows.append(
-            (name, format_quantity(value, problem.costs[name].unit), " and ".join(limits) or "-", measured)
+        cost = problem.costs[name]
+        known = (
+            format_quantity(value, cost.unit),
+            " and ".join(limits) or "-",
+            describe(cost.provenance) or "-",
         )
+        rows.append((name, *known))
     table(("cost", "value", "limit", "measured on"), rows)
 
 
@@ -195,16 +147,7 @@ def _show_readings(result: SearchResult) -> None:
         table(("built and measured", "predicted", "measured", "at most", "limit", ""), rows)
 
 
-def _show_prices(problem: SearchProblem, bought: list[Price]) -> None:
-    from binas.tables.units import format_quantity
-
-    for price in bought:
-        unit = problem.costs[price.limit.cost].unit
-        word = "less" if price.limit.lower else "more"
-        say(f"{format_quantity(price.more, unit)} {word} {price.limit.cost} buys {price.gain:+.4f} points.")
-
-
-def _show_near(result: SearchResult, near: list[Evaluation], complete: bool) -> None:
+def _show_near(result: SearchResult, near: Alternatives) -> None:
     best, costs = result.accuracy or 0.0, result.problem.costs
     names = list(dict.fromkeys(limit.cost for limit in result.problem.limits)) or list(costs)[:1]
     rows = [
@@ -213,13 +156,19 @@ def _show_near(result: SearchResult, near: list[Evaluation], complete: bool) -> 
             f"{item.accuracy - best:+.4f}",
             *(f"{item.costs[name]:.5g}" for name in names),
         )
-        for item in near
+        for item in near.items
     ]
     table(("also good", "points", *(f"{name} ({costs[name].unit.name})" for name in names)), rows)
-    if not complete:
+    if not near.complete:
         say("More exist than are listed; ask for fewer with --top, or a smaller --within.")
 
 
+@command(
+    app,
+    "frontier",
+    "binas frontier example --cost latency --csv frontier.csv --plot frontier.html",
+    "binas frontier example --cost latency --limit params=5M --json",
+)
 def frontier(
     folder: Dir,
     cost: CostName = None,
@@ -231,43 +180,27 @@ def frontier(
         Path | None, typer.Option("--csv", help="Also write the points to a CSV file.")
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Also draw them to FILE.html or FILE.png.")] = None,
-    as_json: Json = False,
-) -> None:
+) -> Reply:
     """Find every architecture that no other beats in accuracy and cost: the answer for all limits at once."""
-    from binas.base.files import write_text
+    from binas.report.plots import plot_frontier
     from binas.run.folder import load
     from binas.search.frontier import frontier as trace
+    from binas.search.infeasible import why_no_answer
 
     check_plot(plot)
     tables = load(folder)
-    curve = trace(tables.problem(limit or []), cost or _usual_cost(folder), tolerance=tolerance)
+    curve = trace(tables.problem(limit or []), cost or _usual_cost(tables), tolerance=tolerance)
     if len(curve) == 0:
-        _no_frontier(curve, as_json)
+        return _no_answer(curve, why_no_answer(curve))
     if csv_file is not None:
         write_text(csv_file, curve.to_csv())
     if plot is not None:
-        from binas.report.plots import plot_frontier
-
         plot_frontier(curve, plot)
-    if as_json:
-        print_json(curve.to_json())
-        return
-    _show_frontier(curve)
-    for path in (csv_file, plot):
-        if path is not None:
-            say(f"wrote {path}")
+    written = [path for path in (csv_file, plot) if path is not None]
+    return Reply(curve.to_json(), lambda: _show_frontier(curve, written))
 
 
-def _no_frontier(curve: Frontier, as_json: bool) -> None:
-    from binas.search import explain_infeasible
-
-    reason = explain_infeasible(curve.problem)
-    if as_json:
-        print_json({**curve.to_json(), "infeasible": reason.to_json()})
-    raise ProblemError(reason.sentence())
-
-
-def _show_frontier(curve: Frontier) -> None:
+def _show_frontier(curve: Frontier, written: list[Path]) -> None:
     import numpy as np
 
     from binas.tables.conditions import describe
@@ -281,17 +214,19 @@ def _show_frontier(curve: Frontier) -> None:
     marks = np.unique([curve.index_at(x) or 0 for x in np.linspace(curve.costs[0], curve.costs[-1], 12)])
     points = [curve[int(i)] for i in marks]
     rows = [
-        (
-            f"{point.cost:.5g} {curve.unit.name}",
-            f"{point.accuracy:.4f}",
-            str(point.architecture),
-            point.variant or "-",
-        )
-        for point in points
+        (f"{x.cost:.5g} {curve.unit.name}", f"{x.accuracy:.4f}", str(x.architecture), x.variant or "-")
+        for x in points
     ]
-    show_known((curve.cost, "accuracy", "architecture", "variant"), rows)
+    table_of_known((curve.cost, "accuracy", "architecture", "variant"), rows)
+    say(*(f"wrote {path}" for path in written))
 
 
+@command(
+    app,
+    "explain",
+    "binas explain example best --limit latency=45ms",
+    "binas explain example e3k3-e3k3_e3k3-e3k3_e3k3-e3k3_e3k3-e3k3_e3k3-e3k3 --limit latency=45ms",
+)
 def explain(
     folder: Dir,
     architecture: Annotated[
@@ -299,34 +234,22 @@ def explain(
         typer.Argument(help="A compact string, a timm-style block string, JSON, or 'best' for the optimum."),
     ],
     limit: Limits = None,
-    as_json: Json = False,
-) -> None:
+) -> Reply:
     """Explain an architecture: per decision what it brings, what it costs, what the best alternative gives."""
     from binas.run.folder import load
     from binas.search import explain as explain_architecture, explain_infeasible, solve
     from binas.space.blockstrings import read_architecture
 
     tables = load(folder)
-    problem = tables.problem(limit or [])
-    chosen = (
-        solve(problem).architecture
-        if architecture == "best"
-        else read_architecture(problem.space, architecture)
-    )
+    problem, best = tables.problem(limit or []), architecture == "best"
+    chosen = solve(problem).architecture if best else read_architecture(problem.space, architecture)
     if chosen is None:
         raise ProblemError(f"there is no best architecture: {explain_infeasible(problem).sentence()}")
     explanation = explain_architecture(problem, chosen)
-    if as_json:
-        print_json(explanation.to_json())
-        return
-    _show_explanation(explanation)
-    for standing in explanation.variants:
-        say(standing.sentence(problem.describe_limits()))
-    if tables.choice is not None:
-        say(f"Predicted by the estimator {tables.choice.chosen}: {tables.choice.why}")
+    return Reply(explanation.to_json(), lambda: _show_explanation(explanation, tables))
 
 
-def _show_explanation(explanation: Explanation) -> None:
+def _show_explanation(explanation: Explanation, tables: Folder) -> None:
     from binas.tables.units import format_quantity
 
     problem, judged = explanation.problem, explanation.evaluation
@@ -340,6 +263,9 @@ def _show_explanation(explanation: Explanation) -> None:
     rows = [_decision_row(item, name) for item in explanation.decisions]
     cost = f"{name} ({problem.costs[name].unit.name})"
     table(("decision", "choice", "points", cost, "best alternative", "best within limits"), rows)
+    say(*(standing.sentence(problem.describe_limits()) for standing in explanation.variants))
+    if tables.choice is not None:
+        say(f"Predicted by the estimator {tables.choice.chosen}: {tables.choice.why}")
 
 
 def _decision_row(item: Decision, cost: str) -> tuple[str, ...]:
@@ -353,27 +279,23 @@ def _change(item: Alternative | None, cost: str) -> str:
     return "-" if item is None else f"{item.choice}: {item.accuracy:+.4f}, {item.costs[cost]:+.4g}"
 
 
-def insights(folder: Dir, cost: CostName = None, as_json: Json = False) -> None:
+@command(app, "insights", "binas insights example", "binas insights example --cost macs --json")
+def insights(folder: Dir, cost: CostName = None) -> Reply:
     """Show what depth and options bring, what they cost, and what can be said about it."""
     from binas.insights import find_insights
     from binas.run.folder import load
 
     tables = load(folder)
-    result = find_insights(tables.contributions, tables.costs[cost or _usual_cost(folder)])
-    if as_json:
-        print_json(result.to_json())
-        return
-    _show_insights(result)
+    result = find_insights(tables.contributions, tables.costs[cost or _usual_cost(tables)])
+    return Reply(result.to_json(), lambda: _show_insights(result))
 
 
-def _usual_cost(folder: Path) -> str:
+def _usual_cost(tables: Folder) -> str:
     """The cost of a run's first limit; of other folders latency, or the first there is."""
-    from binas.cli.task_commands import is_run
-    from binas.run.folder import load
     from binas.run.run import open_run
     from binas.tasks.report import usual_cost
 
-    return usual_cost(load(folder), open_run(folder).questions if is_run(folder) else ())
+    return usual_cost(tables, open_run(tables.path).questions if is_run(tables.path) else ())
 
 
 def _show_insights(result: Insights) -> None:
@@ -407,34 +329,22 @@ def _rule_row(rule: Rule, per: Per) -> tuple[str, ...]:
     return rule.stage, name, with_error(effect.value, effect.stderr), paid, gain
 
 
-def solvers(as_json: Json = False) -> None:
+@command(app, "solvers", "binas solvers", "binas solvers --json")
+def solvers() -> Reply:
     """List the solvers: what each can take, and whether it is installed."""
     from binas.search.solvers import SOLVERS, solver_class
 
-    classes = [solver_class(name) for name in SOLVERS]
-    if as_json:
-        print_json([_solver_json(item) for item in classes])
-        return
-    rows = []
-    for item in classes:
-        can = item.capabilities
-        limits = "any" if can.max_limits is None else str(can.max_limits)
-        kinds = ", ".join(sorted(can.objectives))
-        rows.append(
-            (item.name, "yes" if can.exact else "no", limits, kinds, item.missing() or "yes", can.summary)
+    known = [solver_class(name).to_json() for name in SOLVERS]
+    rows = [
+        (
+            item["name"],
+            "yes" if item["exact"] else "no",
+            "any" if item["max_limits"] is None else str(item["max_limits"]),
+            ", ".join(item["objectives"]),
+            item["missing"] or "yes",
+            item["summary"],
         )
-    table(("solver", "exact", "limits", "objectives", "available", "what it is"), rows)
-
-
-def _solver_json(item: type[Solver]) -> dict[str, Any]:
-    can = item.capabilities
-    return {
-        "name": item.name,
-        "exact": can.exact,
-        "objectives": sorted(can.objectives),
-        "max_limits": can.max_limits,
-        "lower_limits": can.lower_limits,
-        "summary": can.summary,
-        "available": item.missing() is None,
-        "missing": item.missing(),
-    }
+        for item in known
+    ]
+    columns = ("solver", "exact", "limits", "objectives", "available", "what it is")
+    return Reply(known, lambda: table(columns, rows))

@@ -6,9 +6,9 @@ once, and nothing of the run is touched.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import shlex
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,127 +16,55 @@ import typer
 
 from binas.base.errors import BinasError, ConfigError, FileError
 from binas.cli import views
-from binas.cli.options import (
-    Dir,
-    Json,
-    Limits,
-    Plot,
-    Quiet,
-    Redo,
-    RunFolder,
-    examples,
-    show_progress,
-    with_settings,
-)
-from binas.cli.output import print_json, say
+from binas.cli.costs_commands import check_out
+from binas.cli.options import Ask, Dir, Limits, Plot, Redo, RunFolder, command, with_settings
+from binas.cli.output import Reply
+from binas.cli.search_commands import is_run, search
+from binas.cli.views import task_reply
+from binas.costs.table import MeasureSettings, write_costs
 from binas.tasks import all_tasks
 from binas.tasks._base import Task
 from binas.tasks.artefacts import PAGE
 from binas.tasks.check import CHECK, CheckSettings
 from binas.tasks.export import EXPORT
 from binas.tasks.finetune import FINETUNE
-from binas.tasks.measure import MEASURE, MeasureSettings
+from binas.tasks.measure import MEASURE
 from binas.tasks.report import REPORT, ReportSettings
-from binas.tasks.train import TRAIN
 
 if TYPE_CHECKING:
     from binas.run.config import Change
     from binas.run.run import Run
     from binas.tables.costs import CostTable
 
-ARCH = "Architecture, 'heaviest', 'lightest', or a file, e.g. what `binas search --json` printed."
-Changes = Any  # a list of Change; options.with_settings hands it over
+Architecture = Annotated[
+    str | None,
+    typer.Option(
+        help="Only this one. Architecture, 'heaviest', 'lightest', or a file, e.g. what `binas search --json` printed."
+    ),
+]
+Given = Any  # options.py hands over changes, a list of Change, and progress
+
+app = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    """Add a command for every task; those without one of their own get the general one."""
-    from binas.cli.search_commands import search
-
-    own: dict[str, Callable[..., None]] = {
-        "train": train,
-        "measure": measure,
-        "check": check,
-        "search": search,
-        "finetune": finetune,
-        "export": export,
-        "report": report,
-    }
-    for task in all_tasks().values():
-        command = own[task.name] if task.name in own else _general(task)
-        app.command(task.name, epilog=examples(*task.examples))(with_settings(task)(command))
-
-
-def is_run(folder: Path) -> bool:
-    """Whether a folder is a run, and not only a folder of tables."""
-    from binas.base.files import exists
-    from binas.run.config import FILE
-
-    return exists(folder / FILE)
-
-
-@dataclass(frozen=True)
-class Call:
-    """How a command was called: what to do, with which settings, and how to answer."""
-
-    task: Task
-    folder: Path
-    changes: Iterable[Change]
-    redo: bool = False
-    quiet: bool = False
-    as_json: bool = False
-
-    def do(self) -> Run:
-        """Do the step, and show what it made."""
-        from binas.run.start import do_task
-        from binas.supernet.network import keep_memory
-
-        keep_memory()
-        progress = show_progress(self.quiet, self.as_json)
-        run, done = do_task(self.folder, self.task, self.changes, self.redo, progress)
-        view, names = views.of_task(self.task), views.files_of(run, self.task)
-        if self.as_json:
-            known = {"run": str(self.folder), "task": self.task.name, "done": done, "files": names}
-            print_json({**known, **view.to_json(run)})
-            return run
-        view.show(run)
-        word = "done now" if done else "was done already with these inputs; nothing was changed"
-        say(f"{self.task.name} {word}: {', '.join(names)}")
-        return run
-
-    def ask(self, out: Path) -> None:
-        """Ask a question of one's own, and show the answer."""
-        from binas.run.start import ask
-        from binas.supernet.network import keep_memory
-
-        keep_memory()
-        result = ask(self.folder, self.task, out, self.changes, show_progress(self.quiet, self.as_json))
-        views.show_result(self.task, result, out, self.as_json)
-
-
-def _general(task: Task) -> Callable[..., None]:
+def _general(task: Task) -> Callable[..., Reply]:
     """The command of a task that needs nothing but its settings."""
 
-    def do(
-        run: RunFolder, redo: Redo = False, quiet: Quiet = False, as_json: Json = False, changes: Changes = ()
-    ) -> None:
-        Call(task, run, changes, redo, quiet, as_json).do()
+    def simple(run: RunFolder, redo: Redo = False, progress: Given = None, changes: Given = ()) -> Reply:
+        return task_reply(task, run, changes, redo, progress)
 
-    def do_or_ask(
-        run: RunFolder,
-        out: Annotated[
-            Path | None, typer.Option(help="Ask for once: write to this file, leave the run alone.")
-        ] = None,
-        redo: Redo = False,
-        quiet: Quiet = False,
-        as_json: Json = False,
-        changes: Changes = (),
-    ) -> None:
-        call = Call(task, run, changes, redo, quiet, as_json)
-        call.do() if out is None else call.ask(out)
+    def asking(
+        run: RunFolder, out: Ask = None, redo: Redo = False, progress: Given = None, changes: Given = ()
+    ) -> Reply:
+        from binas.run.start import ask
 
-    command = do if task.ask is None else do_or_ask
-    command.__doc__ = f"{task.does}\n\nInterrupt it at any time; the same command resumes."
-    return command
+        if out is None:
+            return task_reply(task, run, changes, redo, progress)
+        return views.result_reply(task, ask(run, task, out, changes, progress), out)
+
+    function = simple if task.ask is None else asking
+    function.__doc__ = f"{task.does}\n\nInterrupt it at any time; the same command resumes."
+    return function
 
 
 def train(
@@ -145,31 +73,17 @@ def train(
         Path | None, typer.Option(help="YAML file to start the run with; default: its own, or the demo's.")
     ] = None,
     redo: Redo = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-    changes: Changes = (),
-) -> None:
+    progress: Given = None,
+    changes: Given = (),
+) -> Reply | None:
     """Train the heaviest network, then the supernet: the first steps of `binas run`, also in several processes.
 
     A folder that is no run yet becomes one. Interrupt it at any time; the same command resumes.
     """
-    from binas.run.engine import advance
-    from binas.run.run import Run
-    from binas.run.start import configure, create_run
-    from binas.space.files import load_space
-    from binas.supernet.network import keep_memory
-    from binas.tasks.train import help_training, is_helper, meet
+    from binas.tasks.train import train_run
 
-    keep_memory()
-    chosen = configure(run, config, changes)
-    if is_helper():
-        help_training(Run(run, chosen, load_space(chosen.space), look_again=True))
-        return
-    progress = show_progress(quiet, as_json)
-    started = create_run(run, chosen, redo, progress, [TRAIN])
-    meet(started)
-    advance(started, TRAIN.steps, progress)
-    views.show_training(started, as_json)
+    trained = train_run(run, config, changes, redo, progress)
+    return None if trained is None else views.training_reply(trained)
 
 
 def measure(
@@ -187,51 +101,33 @@ def measure(
     plot: Plot = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing table.")] = False,
     redo: Redo = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-    changes: Changes = (),
-) -> None:
+    progress: Given = None,
+    changes: Given = (),
+) -> Reply:
     """Measure what every choice of a space costs on this machine, and check the table against whole networks."""
-    settings = [*_preset(preset), *changes]
-    views.check_plot(plot)
-    if out is None:
-        if run is None:
-            raise ConfigError("give the folder of a run, or --space and --out.")
-        done = Call(MEASURE, run, settings, redo, quiet, as_json).do()
-        views.plot_costs(done.tables.costs, plot, as_json)
-        return
-    table = _measure_to(run, space, out, plot, settings, overwrite, redo, quiet or as_json)
-    views.plot_costs(table, plot, as_json)
-    views.show_result(MEASURE, table, out, as_json)
-
-
-def _measure_to(
-    run: Path | None,
-    space: str | None,
-    out: Path,
-    plot: Path | None,
-    changes: list[Change],
-    overwrite: bool,
-    redo: bool,
-    quiet: bool,
-) -> CostTable:
-    """A table of one's own: of a run's space with its settings, or of any space."""
-    from binas.cli.costs_commands import check_out
     from binas.run.config import load_config
-    from binas.run.run import open_run
+    from binas.run.run import Run, open_run
     from binas.space.files import load_space
-    from binas.tasks.measure import write_costs
 
-    if (run is None) == (space is None):
+    views.check_plot(plot)
+    changes = [*_preset(preset), *changes]
+    if run is not None and out is None:
+        reply = task_reply(MEASURE, run, changes, redo, progress)
+        return views.with_plot(reply, open_run(run).tables.costs, plot)
+    if out is None or (run is None) == (space is None):
         raise ConfigError("give the folder of a run, or --space and --out.")
     check_out(out, overwrite)
-    own = None if run is None else run / "config.yaml"
-    settings = load_config(own, changes).part(MeasureSettings)
+    asked = open_run(run, changes) if run else Run(out, load_config(None, changes), load_space(space or ""))
+    table = _measure_to(asked, out, plot, redo, progress)
+    return views.with_plot(views.result_reply(MEASURE, table, out), table, plot)
+
+
+def _measure_to(run: Run, out: Path, plot: Path | None, fresh: bool, progress: Given) -> CostTable:
+    """A table of one's own, of a space and settings that may be those of a run."""
+    settings = run.settings(MeasureSettings)
     views.check_plot(plot, settings.samples)
-    chosen = load_space(space) if space is not None else open_run(run or Path()).space
-    progress = show_progress(quiet, False)
     with progress.during("measure"):
-        return write_costs(chosen, settings, out, progress, fresh=redo)
+        return write_costs(run.space, settings, out, progress, fresh)
 
 
 def _preset(name: str | None) -> list[Change]:
@@ -247,47 +143,39 @@ def _preset(name: str | None) -> list[Change]:
 
 def check(
     folder: Dir,
-    out: Annotated[
-        Path | None, typer.Option(help="Ask for once: write to this file, leave the run alone.")
-    ] = None,
+    out: Ask = None,
     limit: Limits = None,
     redo: Redo = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-    changes: Changes = (),
-) -> None:
+    progress: Given = None,
+    changes: Given = (),
+) -> Reply:
     """Judge every estimator on networks it was not fitted to, and choose the one the search believes.
 
     With --limit the regret under that limit is shown as well. A folder of tables and samples is only judged.
     """
     if is_run(folder) and out is None and not limit:
-        Call(CHECK, folder, changes, redo, quiet, as_json).do()
-        return
-    from binas.run.config import FILE, load_config
-    from binas.run.folder import Folder
-    from binas.space.files import load_space
-    from binas.tasks.artefacts import SPACE
+        return task_reply(CHECK, folder, changes, redo, progress)
+    from binas.run.folder import open_folder
+    from binas.run.start import configure
     from binas.tasks.check import check as judge
 
-    settings = load_config(folder / FILE if is_run(folder) else None, changes).part(CheckSettings)
-    tables = Folder(folder, load_space(SPACE.path(folder)))  # costs are not needed
-    choice = judge(tables, settings, limit or ())
+    settings = configure(folder, changes=changes).part(CheckSettings)
+    choice = judge(open_folder(folder), settings, limit or ())
     if out is not None:
         choice.save(out)
-    views.show_result(CHECK, choice, out, as_json)
+    return views.result_reply(CHECK, choice, out)
 
 
 def finetune(
     run: RunFolder,
-    arch: Annotated[str | None, typer.Option(help=f"Only this one. {ARCH}")] = None,
+    arch: Architecture = None,
     name: Annotated[
         str | None, typer.Option(help="Of its folder in RUN/networks; default: a short hash.")
     ] = None,
     redo: Redo = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-    changes: Changes = (),
-) -> None:
+    progress: Given = None,
+    changes: Given = (),
+) -> Reply | None:
     """Fine-tune all architectures that the run's search found, or with --arch one of your own.
 
     With --arch the settings hold for this network only. Interrupt it at any time; the same command resumes.
@@ -295,28 +183,16 @@ def finetune(
     if arch is None:
         if name is not None:
             raise BinasError("say which network with --arch; --name only names it.")
-        Call(FINETUNE, run, changes, redo, quiet, as_json).do()
-        return
-    from binas.base.lock import locked
-    from binas.supernet.network import keep_memory
-    from binas.tasks.finetune import Tuning, read_choice, run_to_tune
+        return task_reply(FINETUNE, run, changes, redo, progress)
+    from binas.tasks.finetune import tune_one
 
-    keep_memory()
-    opened = run_to_tune(run, changes)
-    architecture = read_choice(opened.space, arch)
-    progress = show_progress(quiet, as_json)
-    helper = os.environ.get("RANK", "0") != "0"
-    if helper:  # one of several processes holds the folder, writes and speaks
-        Tuning(opened).tune(architecture, name)
-        return
-    with locked(run), progress.during("finetune"):
-        network = Tuning(opened).tune(architecture, name, progress)
-    views.show_tuned(network, as_json)
+    network = tune_one(run, arch, name, changes, progress)
+    return None if network is None else views.tuned_reply(network)
 
 
 def export(
     run: RunFolder,
-    arch: Annotated[str | None, typer.Option(help=f"Only this one. {ARCH}")] = None,
+    arch: Architecture = None,
     network: Annotated[
         str | None,
         typer.Option(help="Only this one: name in RUN/networks, or folder, of a fine-tuned network."),
@@ -325,32 +201,23 @@ def export(
         Path | None, typer.Option(help="Folder to write to; default: export/ in the network's folder.")
     ] = None,
     redo: Redo = False,
-    as_json: Json = False,
-    changes: Changes = (),
-) -> None:
+    changes: Given = (),
+) -> Reply:
     """Write all networks that the run's search found as ONNX and other files, with model cards; or one of your own."""
+    if arch is not None and network is not None:
+        raise BinasError("say which network: either --arch or --network.")
     if arch is None and network is None:
         if out is not None:
             raise BinasError("say which network goes to --out: either --arch or --network.")
-        Call(EXPORT, run, changes, redo, False, as_json).do()
-        return
-    if arch is not None and network is not None:
-        raise BinasError("say which network: either --arch or --network.")
-    from binas.run.config import FILE, load_config
-    from binas.run.run import Run, open_run
-    from binas.supernet.network import keep_memory
+        return task_reply(EXPORT, run, changes, redo, None)
+    from binas.run.run import open_run
+    from binas.space.blockstrings import read_choice
     from binas.tasks.export import export_tuned
-    from binas.tasks.finetune import find_tuned, open_tuned, read_choice
+    from binas.tasks.finetune import find_tuned, open_tuned
 
-    keep_memory()
-    opened = open_run(run)
-    changed = Run(run, load_config(run / FILE, changes), opened.space)
-    tuned = (
-        open_tuned(changed, network)
-        if network
-        else find_tuned(changed, read_choice(opened.space, arch or ""))
-    )
-    views.show_export(export_tuned(changed, tuned, out), as_json)
+    opened = open_run(run, changes)
+    tuned = find_tuned(opened, read_choice(opened.space, arch)) if arch else open_tuned(opened, network or "")
+    return views.export_reply(export_tuned(opened, tuned, out))
 
 
 def report(
@@ -361,9 +228,8 @@ def report(
         Path | None, typer.Option(help="Also write the figures as PNG files into a folder.")
     ] = None,
     redo: Redo = False,
-    as_json: Json = False,
-    changes: Changes = (),
-) -> None:
+    changes: Given = (),
+) -> Reply:
     """Write the page: the frontier, a slider over the limit, insights, checks, and the networks of a run.
 
     With --limit, also the best network under that limit: then, or with --out, a page of your own.
@@ -371,17 +237,29 @@ def report(
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
         raise FileError(f"cannot write a page to {out}: name a file that ends in .html.")
     if is_run(folder) and not (out or limit or png):
-        Call(REPORT, folder, changes, redo, False, as_json).do()
-        return
+        return task_reply(REPORT, folder, changes, redo, None)
     if is_run(folder) and out is None:
         raise ConfigError("a page of your own goes to a file of its own: say which with --out FILE.html.")
-    from binas.run.config import FILE, load_config
     from binas.run.folder import load
-    from binas.run.run import Run
+    from binas.run.run import open_run
+    from binas.run.start import configure
     from binas.tasks.report import report_of
 
-    config = load_config(folder / FILE if is_run(folder) else None, changes)
-    tables = load(folder)
-    run = Run(folder, config, tables.space) if is_run(folder) else None
-    data = report_of(tables, run, config.part(ReportSettings), limit or [], views.command_line())
-    views.show_report(data, out or folder / PAGE, png, as_json)
+    tables, run = load(folder), open_run(folder, changes) if is_run(folder) else None
+    cost = configure(folder, changes=changes).part(ReportSettings).cost
+    data = report_of(tables, run, cost, limit or [], shlex.join(["binas", *sys.argv[1:]]))
+    return views.report_reply(data, out or folder / PAGE, png)
+
+
+OWN: dict[str, Callable[..., Reply | None]] = {
+    "train": train,
+    "measure": measure,
+    "check": check,
+    "search": search,
+    "finetune": finetune,
+    "export": export,
+    "report": report,
+}
+for task in all_tasks().values():  # those without a command of their own get the general one
+    function = OWN[task.name] if task.name in OWN else _general(task)
+    command(app, task.name, *task.examples, options=with_settings(task))(function)

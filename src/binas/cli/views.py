@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import FileError
 from binas.base.progress import duration
-from binas.cli.output import print_json, say, table
+from binas.cli.output import Reply, say, table, table_of_known
 from binas.tasks._base import Task
 
 if TYPE_CHECKING:
     from binas.estimators.choosing import Choice
     from binas.export import Exported
     from binas.report.data import ReportData
+    from binas.run.config import Change
     from binas.run.run import Run
     from binas.run.status import Standing
-    from binas.tables.contributions import Contributions
+    from binas.search.answers import AnswerRecord
+    from binas.search.rivals import Comparison
+    from binas.tables.contributions import Contributions, Extreme
     from binas.tables.costs import CostTable
     from binas.tables.samples import Samples
-    from binas.tasks.artefacts import Comparison, Rival
     from binas.tasks.finetune import TunedNetwork
+    from binas.training.judgement import NetworkRecord
 
 
 @dataclass(frozen=True)
@@ -32,53 +33,53 @@ class View:
     """How what a task made is shown: ``read`` finds it in a run."""
 
     read: Callable[[Run], Any] = lambda _: None
-    show_value: Callable[[Any], None] = lambda _: None
-    json_of: Callable[[Any], dict[str, Any]] = lambda _: {}
-
-    def show(self, run: Run) -> None:
-        """For people."""
-        self.show_value(self.read(run))
-
-    def to_json(self, run: Run) -> dict[str, Any]:
-        """For programs."""
-        return self.json_of(self.read(run))
+    show: Callable[[Any], None] = lambda _: None
+    to_json: Callable[[Any], dict[str, Any]] = lambda _: {}
 
 
-def of_task(task: Task) -> View:
-    """The view of a task; of one we do not know there is nothing to show but its files."""
-    return _VIEWS.get(task.name, View())
-
-
-def show_result(task: Task, result: Any, out: Path | None, as_json: bool) -> None:
-    """The answer to a question of one's own."""
-    view = of_task(task)
-    if as_json:
-        print_json({**({} if out is None else {"out": str(out)}), **view.json_of(result)})
-        return
-    view.show_value(result)
-    if out is not None:
-        say(f"Written to {out}.")
-
-
-def files_of(run: Run, task: Task) -> list[str]:
-    """The files of a task's last finished steps."""
+def task_reply(task: Task, folder: Path, changes: Iterable[Change], redo: bool, progress: Any) -> Reply:
+    """Do a task of a run, and show what it made; of a task we do not know there is nothing to show but its files."""
     from binas.run.records import read_record
+    from binas.run.start import do_task
 
-    records = [read_record(run.folder, step.name) for step in task.steps]
-    return [str(run.folder / name) for record in records if record is not None for name in record.files]
+    run, done = do_task(folder, task, changes, redo, progress)
+    view = _VIEWS.get(task.name, View())
+    value, records = view.read(run), [read_record(run.folder, step.name) for step in task.steps]
+    files = [str(run.folder / name) for record in records if record is not None for name in record.files]
+
+    def show() -> None:
+        view.show(value)
+        word = "done now" if done else "was done already with these inputs; nothing was changed"
+        say(f"{task.name} {word}: {', '.join(files)}")
+
+    known = {"run": str(run.folder), "task": task.name, "done": done, "files": files}
+    return Reply({**known, **view.to_json(value)}, show)
 
 
-def show_training(run: Run, as_json: bool) -> None:
+def result_reply(task: Task, result: Any, out: Path | None) -> Reply:
+    """The answer to a question of one's own."""
+    view = _VIEWS.get(task.name, View())
+
+    def show() -> None:
+        view.show(result)
+        if out is not None:
+            say(f"Written to {out}.")
+
+    return Reply({**({} if out is None else {"out": str(out)}), **view.to_json(result)}, show)
+
+
+def training_reply(run: Run) -> Reply:
     """The accuracy of the trained supernet."""
     from binas.training.phases import supernet_metrics
 
     metrics, images = supernet_metrics(run.supernet(), run.data), len(run.data.validation)
-    if as_json:
-        print_json({"run": str(run.folder), "images": images, "validation": metrics})
-        return
-    rows = [(name, f"{value:.2f} %") for name, value in metrics.items()]
-    table(("sub-network", f"accuracy on {images} validation images"), rows)
-    say(f"Supernet of {run.space.name} in {run.folder}. Next: binas run --out {run.folder}")
+
+    def show() -> None:
+        rows = [(name, f"{value:.2f} %") for name, value in metrics.items()]
+        table(("sub-network", f"accuracy on {images} validation images"), rows)
+        say(f"Supernet of {run.space.name} in {run.folder}. Next: binas run --out {run.folder}")
+
+    return Reply({"run": str(run.folder), "images": images, "validation": metrics}, show)
 
 
 def show_costs(costs: CostTable) -> None:
@@ -95,10 +96,8 @@ def show_costs(costs: CostTable) -> None:
             about = cost.provenance
             known = (describe(about) or "-", about.source or "-", about.date or "-")
             rows.append((name, variant or "-", cost.combine, *numbers, *known))
-    columns = ["cost", "variant", "combined by", "fixed part", "least network", "most network", "measured on"]
-    kept = [k for k in range(9) if k != 1 or costs.variants]
-    columns += ["source", "date"]
-    table([columns[k] for k in kept], [tuple(row[k] for k in kept) for row in rows])
+    ranges = ("combined by", "fixed part", "least network", "most network")
+    table_of_known(("cost", "variant", *ranges, "measured on", "source", "date"), rows)
     for name, cost in costs.costs.items():
         if cost.provenance.verification is not None:
             say(f"{name} {cost.provenance.verification.sentence()}")
@@ -117,51 +116,35 @@ def check_plot(plot: Path | None, samples: int = 1) -> None:
         raise FileError(f"there is nothing to draw to {plot} without networks: measure with --samples.")
 
 
-def plot_costs(costs: CostTable, plot: Path | None, as_json: bool) -> None:
-    """Draw predicted against measured networks of the first cost that was verified."""
+def with_plot(reply: Reply, costs: CostTable, plot: Path | None) -> Reply:
+    """Draw predicted against measured networks of the first cost that was verified, and say so."""
     if plot is None:
-        return
+        return reply
     from binas.report.plots import plot_verification
 
     verified = [cost for cost in costs.costs.values() if cost.provenance.verification is not None]
     check_plot(plot, len(verified))
     plot_verification(verified[0], plot)
-    if not as_json:
+
+    def show() -> None:
+        reply.show()
         say(f"Drawn to {plot}.")
+
+    return Reply(reply.data, show)
 
 
 def _show_contributions(answer: Contributions) -> None:
-    from binas.tasks.estimate import describe_contributions
+    def shown(item: Extreme) -> tuple[str, str]:
+        return item.choice, f"{item.points:+.2f} ± {item.error:.2f}"
 
-    table(("decision", "best", "points", "worst", "points"), _extremes(answer))
-    say(f"{describe_contributions(answer)}.")
-
-
-def _extremes(answer: Contributions) -> Iterator[tuple[str, ...]]:
-    """Each decision's best and worst choice with their contributions."""
-    assert answer.stderr is not None  # measured
-    for s, stage in enumerate(answer.space.stages):
-        depths = [f"depth {depth}" for depth in stage.depths]
-        decisions = [(stage.name, depths, answer.values.depths[s], answer.stderr.depths[s])]
-        for b, configs in enumerate(stage.blocks):
-            names = [config.name for config in configs]
-            block = (answer.values.configs[s][b], answer.stderr.configs[s][b])
-            decisions.append((f"{stage.name} block {b + 1}", names, *block))
-        for name, choices, values, errors in decisions:
-            best, worst = int(values.argmax()), int(values.argmin())
-            shown = [(choices[i], f"{values[i]:+.2f} ± {errors[i]:.2f}") for i in (best, worst)]
-            yield name, *shown[0], *shown[1]
+    rows = [(name, *shown(best), *shown(worst)) for name, best, worst in answer.extremes()]
+    table(("decision", "best", "points", "worst", "points"), rows)
+    say(f"{answer.sentence()}.")
 
 
 def _contributions_json(answer: Contributions) -> dict[str, Any]:
     about = answer.provenance.to_data()
     return {"base": answer.base, "base_stderr": answer.base_stderr, **about}
-
-
-def _show_samples(samples: Samples) -> None:
-    from binas.tasks.sample import describe_samples
-
-    say(f"{describe_samples(samples)}.")
 
 
 def _samples_json(samples: Samples) -> dict[str, Any]:
@@ -172,20 +155,13 @@ def _samples_json(samples: Samples) -> dict[str, Any]:
 def show_judgements(rows: Sequence[Mapping[str, Any]], title: str) -> None:
     """A row per set of predictions, as judgements are written in JSON."""
     limits = list(rows[0]["regret"]) if rows else []
-    columns = (
-        "predictions",
-        "Kendall tau-b",
-        "Spearman",
-        "Pearson",
-        "MSE",
-        "R2",
-        *(f"regret {x}" for x in limits),
-    )
+    names = {"spearman": "Spearman", "pearson": "Pearson", "mse": "MSE", "r2": "R2"}
+    columns = ("predictions", "Kendall tau-b", *names.values(), *(f"regret {x}" for x in limits))
     cells = [
         (
             str(row["name"]),
             _interval(row["kendall"]),
-            *(_number(row[key]) for key in ("spearman", "pearson", "mse", "r2")),
+            *(_number(row[key]) for key in names),
             *(_interval(row["regret"][limit]) for limit in limits),
         )
         for row in rows
@@ -199,122 +175,87 @@ def _number(interval: Mapping[str, float | None] | None) -> str:
 
 
 def _interval(interval: Mapping[str, float | None]) -> str:
-    value, low, high = (interval[key] for key in ("value", "low", "high"))
+    low, high = interval["low"], interval["high"]
     bounds = "" if low is None or high is None else f" ({low:.3f} to {high:.3f})"
-    return "-" if value is None else f"{value:.3f}{bounds}"
-
-
-def describe_ceiling(ceiling: Mapping[str, Any] | None) -> str:
-    """How well a perfect predictor would rank."""
-    if ceiling is None:
-        return "Noise ceiling: not known; the samples carry neither errors nor halves."
-    split = f"from two halves of the images, whose tau is {ceiling['half'] or 0:.3f}"
-    how = split if ceiling["how"] == "split-half" else "simulated from the samples' errors"
-    return f"Noise ceiling: a perfect predictor would reach Kendall {ceiling['kendall']:.3f} ({how})."
+    return "-" if interval["value"] is None else f"{_number(interval)}{bounds}"
 
 
 def _show_choice(choice: Choice) -> None:
     """Every estimator that was judged, what they must be compared with, and which one was chosen."""
+    from binas.estimators.judging import describe_ceiling
+
     data = choice.model_dump(mode="json")
     rows = [*data["estimators"], *data["ablation"], *([data["macs_only"]] if data["macs_only"] else [])]
     if rows:
         show_judgements(rows, f"{choice.samples} samples")
         say(describe_ceiling(data["noise_ceiling"]))
-    for name, why in choice.left_out.items():
-        say(f"{name} left out: {why}")
-    say(choice.why)
+    say(*(f"{name} left out: {why}" for name, why in choice.left_out.items()), choice.why)
 
 
 def _show_answers(run: Run) -> None:
     """A row per limit: predicted, measured, tuned as far as there is anything to show."""
-    networks, rows = run.networks, []
-    for answer in run.answers:
-        cost = answer.limits[0].cost
-        predicted, reading, network = (
-            answer.costs.get(cost),
-            answer.measured(cost),
-            networks.get(answer.question),
-        )
-        accuracy = "-" if answer.accuracy is None else f"{answer.accuracy:.2f} %"
-        rows.append(
-            (
-                answer.question,
-                answer.limits_text,
-                "-" if predicted is None else f"{predicted.value:.4g} {predicted.unit}",
-                "-" if reading is None else f"{reading.measured:.4g} {reading.unit}",
-                accuracy,
-                "-" if network is None else f"{network.judgement.one_shot.test.percent:.2f} %",
-                "-" if network is None else f"{network.judgement.tuned.test.percent:.2f} %",
-                "-" if network is None else f"{network.parameters:,}",
-                answer.variant or "-",
-                answer.architecture or "none",
-            )
-        )
-    cost_columns = ("limit", "absolute", "predicted", "measured", "accuracy predicted")
-    show_known((*cost_columns, "one-shot", "tuned", "parameters", "variant", "architecture"), rows)
-    for answer in run.answers:
-        if answer.why:
-            say(f"{answer.question}: {answer.why}")
+    answers, networks = run.answers, run.networks
+    columns = ("limit", "absolute", "predicted", "measured", "accuracy predicted", "one-shot", "tuned")
+    rows = [_answer_row(answer, networks.get(answer.question)) for answer in answers]
+    table_of_known((*columns, "parameters", "variant", "architecture"), rows)
+    say(*(f"{answer.question}: {answer.why}" for answer in answers if answer.why))
 
 
-def show_known(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], title: str | None = None) -> None:
-    """A table without the columns in which nothing is known."""
-    kept = [k for k in range(len(columns)) if any(row[k] != "-" for row in rows)]
-    if rows:
-        table([columns[k] for k in kept], [tuple(row[k] for k in kept) for row in rows], title=title)
+def _answer_row(answer: AnswerRecord, network: NetworkRecord | None) -> tuple[str, ...]:
+    cost = answer.limits[0].cost
+    predicted, reading = answer.costs.get(cost), answer.measured(cost)
+    costs = (
+        "-" if predicted is None else f"{predicted.value:.4g} {predicted.unit}",
+        "-" if reading is None else f"{reading.measured:.4g} {reading.unit}",
+    )
+    tuned: tuple[str, ...] = ("-", "-", "-")
+    if network is not None:
+        held = (network.judgement.one_shot, network.judgement.tuned)
+        tuned = (*(_percent(item.test.percent) for item in held), f"{network.parameters:,}")
+    known = (answer.question, answer.limits_text, *costs, _percent(answer.accuracy), *tuned)
+    return *known, answer.variant or "-", answer.architecture or "none"
 
 
-def networks_json(run: Run) -> list[dict[str, Any]]:
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f} %"
+
+
+def answers_json(run: Run) -> dict[str, Any]:
     """Each limit with its answer, what it was measured to cost, and its tuned network."""
-    networks = run.networks
-    entries = []
+    networks, entries = run.networks, []
     for answer in run.answers:
-        network, reading = networks.get(answer.question), answer.measured(answer.limits[0].cost)
         known = {
-            "network": None if network is None else network.model_dump(mode="json"),
-            "on_device": None if reading is None else reading.model_dump(mode="json"),
+            "network": networks.get(answer.question),
+            "on_device": answer.measured(answer.limits[0].cost),
         }
-        entries.append({**answer.model_dump(mode="json"), **known})
-    return entries
+        data = {key: None if item is None else item.model_dump(mode="json") for key, item in known.items()}
+        entries.append({**answer.model_dump(mode="json"), **data})
+    return {"networks": entries}
 
 
 def _show_comparisons(run: Run) -> None:
     """What the search bought, a row per limit; accuracies on the same test images."""
     from binas.tasks.artefacts import COMPARISONS
 
-    columns = (
-        "limit",
-        "found",
-        "random",
-        "ahead by",
-        "beats",
-        "hand-scaled",
-        "ahead by",
-        "random tuned",
-        "hand tuned",
-    )
-    rows = [_comparison_row(item) for item in COMPARISONS.read(run)]
+    columns = ("limit", "found", "random", "ahead by", "beats", "hand-scaled", "ahead by")
     title = "Compared with networks under the same limit: one-shot accuracy on the same test images, points ± standard error"
-    show_known(columns, rows, title)
+    rows = [_comparison_row(item) for item in COMPARISONS.read(run)]
+    table_of_known((*columns, "random tuned", "hand tuned"), rows, title)
 
 
 def _comparison_row(item: Comparison) -> tuple[str, ...]:
     best = item.hand_scaled
     return (
         item.question,
-        f"{item.found.accuracy:.2f} %",
+        _percent(item.found.accuracy),
         _mean([rival.accuracy for rival in item.random]),
         _points(item.over_random),
         f"{item.beaten} of {len(item.random)}" if item.random else "-",
-        f"{best.accuracy:.2f} %" if best else "-",
+        _percent(None if best is None else best.accuracy),
         _points(item.over_hand_scaled),
         _mean([rival.tuned for rival in item.random if rival.tuned is not None]),
-        _tuned(best),
+        _percent(None if best is None else best.tuned),
     )
-
-
-def _tuned(rival: Rival | None) -> str:
-    return "-" if rival is None or rival.tuned is None else f"{rival.tuned:.2f} %"
 
 
 def _mean(values: list[float]) -> str:
@@ -338,17 +279,23 @@ def show_run(run: Run) -> None:
     say(f"Report: {run.report}")
 
 
-def show_status(run: Run, standings: list[Standing]) -> None:
+def status_reply(run: Run) -> Reply:
     """A row per step, and how to go on."""
     from binas.run.status import total_left
 
-    table(("step", "state", "took", "left", "what, and why"), [_status_row(item) for item in standings])
-    if all(item.state.word == "done" for item in standings):
-        say(f"All is done in {run.folder}.")
-        return
+    standings = run.status
     left, unknown = total_left(standings)
-    rest = f", and {', '.join(unknown)}, whose time is unknown" if unknown else ""
-    say(f"About {duration(left)} left{rest}. Resume with: binas run --out {run.folder}")
+
+    def show() -> None:
+        table(("step", "state", "took", "left", "what, and why"), map(_status_row, standings))
+        rest = f", and {', '.join(unknown)}, whose time is unknown" if unknown else ""
+        if all(item.state.word == "done" for item in standings):
+            say(f"All is done in {run.folder}.")
+        else:
+            say(f"About {duration(left)} left{rest}. Resume with: binas run --out {run.folder}")
+
+    steps = [item.to_json() for item in standings]
+    return Reply({"run": str(run.folder), "steps": steps, "left_seconds": left, "unknown": unknown}, show)
 
 
 def _status_row(item: Standing) -> tuple[str, ...]:
@@ -359,38 +306,38 @@ def _status_row(item: Standing) -> tuple[str, ...]:
     return state.step.name, state.word, took, "-" if state.word == "done" else left, f"{state.step.does}{why}"
 
 
-def show_tuned(network: TunedNetwork, as_json: bool) -> None:
+def tuned_reply(network: TunedNetwork) -> Reply:
     """A network that was fine-tuned by name."""
-    record = network.record
-    if as_json:
-        print_json({**record.model_dump(mode="json"), "folder": str(network.folder), "new": network.new})
-        return
+    data = {**network.record.model_dump(mode="json"), "folder": str(network.folder), "new": network.new}
+    return Reply(data, lambda: _show_tuned(network))
+
+
+def _show_tuned(network: TunedNetwork) -> None:
+    record, held = network.record, network.tuned
     how = "trained from scratch" if record.from_scratch else "fine-tuned"
+    judged = {"the supernet's weights, recalibrated": network.one_shot, how: held}
     rows = [
-        (weights, *(f"{part.percent:.2f} ± {part.error:.2f} %" for part in (held.validation, held.test)))
-        for weights, held in (
-            ("the supernet's weights, recalibrated", network.one_shot),
-            (how, network.tuned),
-        )
+        (weights, *(f"{part.percent:.2f} ± {part.error:.2f} %" for part in (item.validation, item.test)))
+        for weights, item in judged.items()
     ]
-    held = network.tuned
     say(f"{record.architecture}:")
     table(("weights", f"{held.validation.images} validation images", f"{held.test.images} test images"), rows)
     done = f"done in {record.seconds:g} s" if network.new else "was done already; nothing was changed"
     say(
         f"{record.parameters:,} parameters, {record.macs:,} MACs. Epoch {record.judgement.epoch} was kept (0 is the "
-        f"start). {network.folder}: {done}."
+        f"start). {network.folder}: {done}.",
+        f"Next: binas export {network.folder.parents[1]} --network {record.name}",
     )
-    say(f"Next: binas export {network.folder.parents[1]} --network {record.name}")
 
 
-def show_export(done: Exported, as_json: bool) -> None:
+def export_reply(done: Exported) -> Reply:
     """The files of one exported network."""
-    if as_json:
-        model = done.model.model_dump(mode="json", exclude={"space"})
-        names = [path.name for path in done.files]
-        print_json({"folder": str(done.folder), "files": names, "written": done.written, "model": model})
-        return
+    names, model = [path.name for path in done.files], done.model.model_dump(mode="json", exclude={"space"})
+    data = {"folder": str(done.folder), "files": names, "written": done.written, "model": model}
+    return Reply(data, lambda: _show_export(done))
+
+
+def _show_export(done: Exported) -> None:
     say(f"{done.folder}:")
     table(("file", "bytes"), [(path.name, f"{path.stat().st_size:,}") for path in done.files])
     for name, entry in done.model.graphs.items():
@@ -404,7 +351,7 @@ def show_export(done: Exported, as_json: bool) -> None:
         say("Everything was there already; nothing was changed.")
 
 
-def show_report(data: ReportData, path: Path, png: Path | None, as_json: bool) -> None:
+def report_reply(data: ReportData, path: Path, png: Path | None) -> Reply:
     """Write a page, and say what is on it."""
     from binas.base.files import write_text
     from binas.report.figures import figures
@@ -413,27 +360,19 @@ def show_report(data: ReportData, path: Path, png: Path | None, as_json: bool) -
 
     numbers = report_numbers(data)
     write_text(path, page(numbers))
-    drawn = [] if png is None else figures(numbers, png)
-    if as_json:
-        print_json({**numbers, "files": [str(path), *map(str, drawn)]})
-        return
-    for line in summary(numbers, data):
-        say(line)
-    for written in (path, *drawn):
-        say(f"wrote {written}")
-
-
-def command_line() -> str:
-    """The command that was typed."""
-    return shlex.join(["binas", *sys.argv[1:]])
+    files = [str(path), *([] if png is None else map(str, figures(numbers, png)))]
+    lines = [*summary(numbers, data), *(f"wrote {file}" for file in files)]
+    return Reply({**numbers, "files": files}, lambda: say(*lines))
 
 
 _VIEWS: dict[str, View] = {
     "measure": View(lambda run: run.tables.costs, show_costs, _costs_json),
     "estimate": View(lambda run: run.tables.contributions, _show_contributions, _contributions_json),
-    "sample": View(lambda run: run.tables.samples, _show_samples, _samples_json),
+    "sample": View(
+        lambda run: run.tables.samples, lambda samples: say(f"{samples.sentence()}."), _samples_json
+    ),
     "check": View(lambda run: run.tables.choice, _show_choice, lambda choice: choice.model_dump(mode="json")),
-    "search": View(lambda run: run, _show_answers, lambda run: {"networks": networks_json(run)}),
-    "finetune": View(lambda run: run, _show_answers, lambda run: {"networks": networks_json(run)}),
+    "search": View(lambda run: run, _show_answers, answers_json),
+    "finetune": View(lambda run: run, _show_answers, answers_json),
     "compare": View(lambda run: run, _show_comparisons),
 }

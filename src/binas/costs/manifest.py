@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from binas.base.errors import TableError
 from binas.base.files import dump_json, write_text
+from binas.base.settings import Settings
 from binas.base.typed import read_typed
 from binas.tables.entries import SpaceReference
 
@@ -18,6 +19,19 @@ MANIFEST, FILL_IN, SPACE = "manifest.json", "fill-in.csv", "space.yaml"
 FIXED = "fixed part"
 HEADER = ["key", "file", "value", "unit"]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._+-]{1,200}\.onnx$")]
+
+
+class BlockSettings(Settings):
+    """What is exported beside the blocks of a space."""
+
+    batch: int = Field(1, ge=1, description="images of one run")
+    networks: int = Field(
+        20,
+        ge=0,
+        le=1000,
+        description="whole networks to measure too, so that the sum of blocks can be checked",
+    )
+    seed: int = Field(0, ge=0, description="of the drawn networks")
 
 
 class Use(BaseModel):
@@ -53,6 +67,12 @@ class Manifest(BaseModel):
     batch: int = Field(ge=1, description="images of one run; a value is that of the whole batch")
     dtype: Literal["float32"] = "float32"
     files: tuple[BlockFile, ...] = Field(min_length=1)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many files there are of each kind."""
+        kinds = [item.kind for item in self.files]
+        return {kind: kinds.count(kind) for kind in ("block", "fixed", "network")}
 
     def save(self, folder: Path) -> None:
         """Write the manifest and the CSV to fill in."""

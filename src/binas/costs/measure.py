@@ -117,6 +117,20 @@ class MeasuredCost:
     session: Measured
 
 
+def describe_measured(done: MeasuredCost) -> list[str]:
+    """What a session found, for people: entries, the formula, how it holds on whole networks, warnings."""
+    known, session = done.cost.provenance, done.session
+    lines = [
+        f"{done.cost.name} in {done.cost.unit.name} on {known.device}, {known.runtime}: {len(session.estimates)} entries, "
+        f"at least {known.repeats} samples each, in {session.seconds:.0f} s"
+    ]
+    if known.calibration is not None:
+        lines.append(f"formula: {known.calibration.form}")
+    if known.verification is not None:
+        lines.append(known.verification.sentence())
+    return [*lines, *(f"warning: {warning}" for warning in session.warnings)]
+
+
 def measure_space(
     space: SearchSpace,
     how: Measuring,
@@ -139,6 +153,17 @@ def measure_space(
     measured = how.run(job.entries, _builder(space, workloads.all(), [*fit, *held_out]))
     cost = make_cost(job, measured, how.kind, name, how.provenance(measured), given)
     return MeasuredCost(cost, measured)
+
+
+def only_measurable(costs: Mapping[str, Cost], where: str) -> str:
+    """The one cost of a table that can be measured again; an error where there are none or several."""
+    names = measurable(costs)
+    if len(names) != 1:
+        several = f"several costs measured by binas ({', '.join(names)})"
+        raise MeasureError(
+            f"{where} holds {several if names else 'no cost measured by binas'}; name the one to verify with --cost."
+        )
+    return names[0]
 
 
 def verify_again(

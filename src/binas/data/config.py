@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from binas.base.errors import DataError
 from binas.base.plugins import Registry
-from binas.base.settings import Settings
+from binas.base.settings import FileRecord, Settings
+
+if TYPE_CHECKING:
+    from binas.data.dataset import ImageData
 
 KINDS = Registry(
     "kind of data",
@@ -212,3 +215,35 @@ class DataConfig(Settings):
     def title(self) -> str:
         """What to call the data in messages and reports."""
         return self.name or (self.path.name if self.path is not None else self.kind)
+
+
+class DataRecord(FileRecord):
+    """What the images of a run are."""
+
+    fingerprint: str
+    images: dict[str, int]
+    classes: tuple[str, ...]
+    channels: int
+    height: int
+    width: int
+
+    @classmethod
+    def of(cls, data: ImageData) -> DataRecord:
+        """What is known of images that were read."""
+        height, width = data.size
+        return cls(
+            fingerprint=data.fingerprint(),
+            images={name: len(getattr(data, name)) for name in ("train", "validation", "test")},
+            classes=data.classes,
+            channels=data.channels,
+            height=height,
+            width=width,
+        )
+
+    def sentence(self) -> str:
+        """Numbers and shape, for people."""
+        train, validation, test = self.images.values()
+        return (
+            f"{train:,} images to train with, {validation:,} to validate, {test:,} to test; {len(self.classes)} classes of "
+            f"{self.channels} x {self.height} x {self.width}"
+        )

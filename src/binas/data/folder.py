@@ -9,15 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from PIL import Image
 
 from binas.base.errors import DataError
 from binas.data.config import USUAL_NAMES, Format, Names
+from binas.data.decoding import FORMATS
 from binas.data.division import Parts
 from binas.data.file_images import FileImages
 
 SUFFIXES = frozenset(
     (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pnm")
 )
+LOOKED_AT = 200  # images whose sizes are read to describe a folder
+GREY = ("1", "L", "I;16")
 
 
 @dataclass(frozen=True)
@@ -106,3 +110,36 @@ def _check_apart(roots: dict[str, Path]) -> None:
                     f"{seen[child.resolve()]} and {child} are the same folder; training, validation and "
                     "test images must be different."
                 )
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a folder of images holds: numbers, the median of the shorter sides, and whether all are grey."""
+
+    folder: Path
+    images: int
+    classes: int
+    side: int
+    grey: bool
+
+
+def look(folder: Path) -> Seen:
+    """Number of images and classes, and the sizes of some of the images."""
+    parts = image_folder(folder, Names(), Format((1, 1)))
+    train = parts.train
+    assert isinstance(train, FileImages)  # what image_folder makes
+    step = max(1, len(train) // LOOKED_AT)
+    sides, modes = [], set()
+    for row in range(0, len(train), step):
+        path = Path(train.source.name(row))
+        try:
+            with Image.open(path, formats=FORMATS) as image:
+                sides.append(min(image.size))
+                modes.add(image.mode)
+        except (OSError, ValueError, Image.DecompressionBombError) as error:
+            raise DataError(
+                f"{path} is not an image that can be read: {error}. Remove or replace it."
+            ) from error
+    images = sum(len(part) for part in (train, parts.validation, parts.test) if part is not None)
+    side = sorted(sides)[len(sides) // 2]
+    return Seen(folder, images, len(train.classes), side, modes <= set(GREY))

@@ -156,6 +156,15 @@ class NoiseCeiling:
         }
 
 
+def describe_ceiling(ceiling: Mapping[str, Any] | None) -> str:
+    """How well a perfect predictor would rank, for people; the ceiling as :meth:`NoiseCeiling.to_json` gives it."""
+    if ceiling is None:
+        return "Noise ceiling: not known; the samples carry neither errors nor halves."
+    split = f"from two halves of the images, whose tau is {ceiling['half'] or 0:.3f}"
+    how = split if ceiling["how"] == "split-half" else "simulated from the samples' errors"
+    return f"Noise ceiling: a perfect predictor would reach Kendall {ceiling['kendall']:.3f} ({how})."
+
+
 def noise_ceiling(samples: Samples, seed: int = 0) -> NoiseCeiling | None:
     """The ceiling by halves where every sample has them, else by errors; None where neither is known."""
     halves = samples.halves

@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from binas.search.answers import AnswerRecord
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
+from binas.tables.costs import Cost
+from binas.training.judgement import Judgement
+
+TO_MS = {"ms": 1.0, "s": 1e3, "us": 1e-3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +54,29 @@ class ModelFacts:
     accuracy: tuple[AccuracyFact, ...] = ()
     latency: tuple[LatencyFact, ...] = ()
     command: str = ""
+
+
+def accuracy_facts(judged: Judgement, from_scratch: bool = False) -> tuple[AccuracyFact, ...]:
+    """The accuracy of a network before and after training, on validation and on test images."""
+    shared = "with the supernet's weights, BatchNorm re-estimated"
+    how = "trained from scratch" if from_scratch else "fine-tuned"
+    facts = []
+    for weights, held in ((shared, judged.one_shot), (how, judged.tuned)):
+        facts.append(AccuracyFact(weights, "validation", held.validation.percent, held.validation.images))
+        facts.append(AccuracyFact(weights, "test", held.test.percent, held.test.images))
+    return tuple(facts)
+
+
+def latency_facts(cost: Cost, answer: AnswerRecord) -> tuple[LatencyFact, ...]:
+    """Predicted and measured latency of an answer in ms, where its table is one of time."""
+    if cost.unit.name not in TO_MS:
+        return ()
+    scale, about = TO_MS[cost.unit.name], cost.provenance
+    where = about.device or "unknown device", about.runtime or "unknown runtime"
+    predicted = LatencyFact("predicted", scale * answer.costs[cost.name].value, *where)
+    reading = answer.measured(cost.name)
+    return (
+        (predicted,)
+        if reading is None
+        else (predicted, LatencyFact("measured", scale * reading.measured, *where))
+    )

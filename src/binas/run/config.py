@@ -150,13 +150,7 @@ def _resolve(config: RunConfig, folder: Path) -> RunConfig:
     if config.space not in builtin_names() and exists(folder / config.space):
         changes["space"] = str((folder / config.space).absolute())
     for name, part in config:
-        paths = (
-            {key: value for key, value in part if isinstance(value, Path)}
-            if isinstance(part, Settings)
-            else {}
-        )
-        if paths:
-            changes[name] = part.model_copy(
-                update={key: (folder / path).absolute() for key, path in paths.items()}
-            )
+        if isinstance(part, Settings):
+            paths = {key: (folder / value).absolute() for key, value in part if isinstance(value, Path)}
+            changes |= {name: part.model_copy(update=paths)} if paths else {}
     return config.model_copy(update=changes)

@@ -80,12 +80,17 @@ class Folder:
 
 def load(path: str | Path) -> Folder:
     """Read ``space.yaml``, ``contributions.json|csv`` and ``costs.json|csv`` and check them together."""
+    opened = open_folder(path)
+    opened.contributions, opened.costs  # noqa: B018 (read now, so that what is wrong is said now)
+    return opened
+
+
+def open_folder(path: str | Path) -> Folder:
+    """A folder with a space; tables are read when they are asked for."""
     folder = Path(path)
     if not exists(folder) or not folder.is_dir():
         raise FileError(f"there is no folder {folder}. `binas example paper {folder}` makes one to try.")
-    opened = Folder(folder, load_space(_find(folder, SPACE.file)))
-    opened.contributions, opened.costs  # noqa: B018 (read now, so that what is wrong is said now)
-    return opened
+    return Folder(folder, load_space(_find(folder, SPACE.file)))
 
 
 def _there(folder: Path, file: str) -> list[Path]:

@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from binas.base.errors import CheckpointError, DataError, FileError
 from binas.base.files import exists
 from binas.base.settings import Settings
-from binas.run.config import FILE, RunConfig, load_config
+from binas.run.config import FILE, Change, RunConfig, load_config
 from binas.run.folder import Folder
 from binas.run.records import read_record, settings_of
+from binas.search.answers import AnswerRecord
 from binas.space.architecture import Architecture
 from binas.space.files import load_space
 from binas.space.space import SearchSpace
-from binas.tasks.artefacts import (
-    ANSWERS,
-    DATA,
-    PAGE,
-    SPACE,
-    Answer,
-    NetworkRecord,
-    network_name,
-    read_networks,
-)
+from binas.tasks.artefacts import ANSWERS, DATA, PAGE, SPACE, network_name, read_networks
 from binas.tasks.search import SearchSettings
 from binas.training.config import FinetuneSettings, TrainSettings
+from binas.training.judgement import NetworkRecord
 
 if TYPE_CHECKING:
     from binas.data.dataset import ImageData
     from binas.run.status import Standing
     from binas.search.frontier import Frontier
     from binas.supernet.network import Supernet
+    from binas.training.judgement import Accuracy
 
 Part = TypeVar("Part", bound=Settings)
 
@@ -60,7 +55,7 @@ class Run:
         return self.settings(SearchSettings).limits
 
     @property
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[AnswerRecord]:
         """The answers to ``search.limits``, in order; those without an architecture say why."""
         return ANSWERS.read(self)
 
@@ -133,7 +128,7 @@ class Run:
         """The trained weights of ``supernet`` or ``heaviest``, in eval mode, where training would be done."""
         import torch
 
-        from binas.supernet.network import Supernet
+        from binas.supernet.network import Supernet, keep_memory
         from binas.training.checkpoint import has_checkpoint, load_checkpoint, load_weights
         from binas.training.loop import WEIGHTS
 
@@ -142,12 +137,32 @@ class Run:
             raise CheckpointError(
                 f"{self.folder} holds no trained {phase} yet. `binas train {self.folder}` does it."
             )
+        keep_memory()
         checkpoint = load_checkpoint(folder, WEIGHTS)
         self._check_weights(folder, checkpoint.values.get("identity"))
         supernet = Supernet(self.space)
         load_weights(supernet, checkpoint.tensors, str(folder))
         on_cpu = self.settings(TrainSettings).device == "cpu" or not torch.cuda.is_available()
         return supernet.eval().to("cpu" if on_cpu else "cuda")
+
+    def evaluate(
+        self,
+        architectures: Sequence[Architecture],
+        part: Literal["validation", "test"] = "validation",
+        weights: Literal["supernet", "heaviest"] = "supernet",
+        recalibrate: bool = False,
+    ) -> tuple[dict[Architecture, Accuracy], int]:
+        """Accuracy of each, as a network of its own with shared weights, on ``part`` of the images.
+
+        And the number of training images that its BatchNorm was re-estimated on, with ``recalibrate``.
+        """
+        from binas.training.evaluation import evaluate_architecture
+
+        supernet, data = self.supernet(weights), self.data
+        recalibration = self.settings(TrainSettings).supernet.recalibration if recalibrate else 0
+        count, images = min(recalibration, len(data.train)), getattr(data, part)
+        found = {x: evaluate_architecture(supernet, x, data, images, count) for x in architectures}
+        return found, count
 
     def _check_weights(self, folder: Path, identity: object) -> None:
         """Refuse weights of another space or of other images."""
@@ -165,10 +180,9 @@ class Run:
             )
 
 
-def open_run(folder: str | Path) -> Run:
-    """The run in a folder."""
+def open_run(folder: str | Path, changes: Iterable[Change] = ()) -> Run:
+    """The run in a folder; ``changes`` of settings hold for this value, and the configuration stays as it is."""
     folder = Path(folder)
     if not exists(folder / FILE):
         raise FileError(f"there is no run in {folder} (no {FILE}). `binas run --out {folder}` starts one.")
-    config = load_config(folder / FILE)
-    return Run(folder, config, load_space(folder / SPACE.file))
+    return Run(folder, load_config(folder / FILE, changes), load_space(folder / SPACE.file))

@@ -135,16 +135,15 @@ def ask(
     folder: Path, task: Task, out: Path, changes: Iterable[Change] = (), progress: Progress | None = None
 ) -> Any:
     """A question of one's own: the work of a task with settings changed for once, its result written to ``out``."""
-    opened = open_run(folder)
+    opened, progress = open_run(folder, changes), progress or Progress()
     if task.ask is None:
         raise ConfigError(f"`binas {task.name}` has no --out: what it makes belongs to the run.")
-    if any(
-        out.resolve() in map(Path.resolve, folder.glob(name)) for step in task.steps for name in step.files
-    ):
+    own = (path.resolve() for step in task.steps for name in step.files for path in folder.glob(name))
+    if out.resolve() in own:
         raise FileError(f"{out} belongs to the run; give --out a file of its own. Nothing was changed.")
-    changed = Run(folder, load_config(folder / FILE, changes), opened.space)
-    task.check(changed)
-    return task.ask(changed, out, progress or Progress())
+    task.check(opened)
+    with progress.during(task.name):
+        return task.ask(opened, out, progress)
 
 
 def _check_task(started: Run, task: Task) -> None:

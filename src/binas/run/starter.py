@@ -10,21 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from PIL import Image
 from pydantic import BaseModel
 
 from binas.base.errors import DataError, FileError
 from binas.base.files import exists, write_text
-from binas.data.config import DataConfig, Format, Names
-from binas.data.decoding import FORMATS
-from binas.data.file_images import FileImages
-from binas.data.folder import image_folder
+from binas.data.config import DataConfig
+from binas.data.folder import Seen, look
 from binas.run.config import config_model
 from binas.space.files import load_space, save_space
 
-LOOKED_AT = 200  # images whose sizes are read
 SMALL, LARGE = 64, 224  # shorter sides: below, the small space; the large one at most at this
-GREY = ("1", "L", "I;16")
 BATCH = 64
 FEWEST_IMAGES, SMALL_SET = 80, 200  # fewer are refused; with fewer, more go to validation
 OFTEN_CHANGED: dict[str, dict[str, Any]] = {
@@ -34,17 +29,6 @@ OFTEN_CHANGED: dict[str, dict[str, Any]] = {
 }
 _OF_THE_SAMPLE = ("kind", "validation_share", "seed", "limit")
 _OF_A_FOLDER = (*_OF_THE_SAMPLE, "path", "size", "channels", "test_share", "workers")
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a folder of images holds: numbers, the median of the shorter sides, and whether all are grey."""
-
-    folder: Path
-    images: int
-    classes: int
-    side: int
-    grey: bool
 
 
 @dataclass(frozen=True)
@@ -105,28 +89,6 @@ def write_starter(out: Path, data: Path | None = None) -> Starter:
     save_space(space, space_file)
     write_text(out, commented(chosen, out))
     return Starter((out, space_file), name, size, seen)
-
-
-def look(folder: Path) -> Seen:
-    """Number of images and classes, and the sizes of some of the images."""
-    parts = image_folder(folder, Names(), Format((1, 1)))
-    train = parts.train
-    assert isinstance(train, FileImages)  # what image_folder makes
-    step = max(1, len(train) // LOOKED_AT)
-    sides, modes = [], set()
-    for row in range(0, len(train), step):
-        path = Path(train.source.name(row))
-        try:
-            with Image.open(path, formats=FORMATS) as image:
-                sides.append(min(image.size))
-                modes.add(image.mode)
-        except (OSError, ValueError, Image.DecompressionBombError) as error:
-            raise DataError(
-                f"{path} is not an image that can be read: {error}. Remove or replace it."
-            ) from error
-    images = sum(len(part) for part in (train, parts.validation, parts.test) if part is not None)
-    side = sorted(sides)[len(sides) // 2]
-    return Seen(folder, images, len(train.classes), side, modes <= set(GREY))
 
 
 def chosen_space(side: int) -> tuple[str, int]:

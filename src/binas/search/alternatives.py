@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +23,14 @@ from binas.search.lagrangian import Reduced, TooManyError, above, cross, lagrang
 from binas.search.limits import Limit
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.restrict import restricted
-from binas.search.result import SearchResult, Status
+from binas.search.result import SearchResult, Status, evaluation_json
 from binas.search.solve import solve
 from binas.search.solvers.auto import Auto
 from binas.search.solvers.milp import Milp
 from binas.search.terms import Terms, build_terms, limit_rows
 from binas.search.variants import by_variant
 from binas.space.architecture import Architecture
+from binas.tables.units import format_quantity
 
 MAX_LISTED = 2_000_000
 MOST = 1000
@@ -210,6 +212,47 @@ class Price:
     more: float
     gain: float
     architecture: Architecture | None
+
+    def sentence(self, problem: SearchProblem) -> str:
+        """What is paid and what it buys."""
+        more = format_quantity(self.more, problem.costs[self.limit.cost].unit)
+        word = "less" if self.limit.lower else "more"
+        return f"{more} {word} {self.limit.cost} buys {self.gain:+.4f} points."
+
+    def to_json(self, problem: SearchProblem) -> dict[str, Any]:
+        """The object under ``price`` in ``binas search --json``."""
+        unit = problem.costs[self.limit.cost].unit.name
+        about = {"cost": self.limit.cost, "lower": self.limit.lower, "more": self.more}
+        return {**about, "unit": unit, "gain": self.gain}
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """A result with what lies around it: other good architectures, and what a wider limit buys."""
+
+    result: SearchResult
+    near: Alternatives
+    prices: tuple[Price, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that ``binas search --json`` prints."""
+        problem = self.result.problem
+        return {
+            **self.result.to_json(),
+            "alternatives": [evaluation_json(problem, item) for item in self.near.items],
+            "alternatives_complete": self.near.complete,
+            "price": [price.to_json(problem) for price in self.prices],
+        }
+
+
+def look_around(result: SearchResult, count: int | None = None, within: float | None = None) -> Surroundings:
+    """The ``count`` best architectures or those ``within`` points of a result, without itself; prices where it is proven."""
+    near = Alternatives((), True)
+    if count is not None or within is not None:
+        best = best_architectures(result.problem, count, within)
+        others = (item for item in best.items if item.architecture != result.architecture)
+        near = replace(best, items=tuple(others))
+    return Surroundings(result, near, tuple(prices(result)) if result.status is Status.OPTIMAL else ())
 
 
 def step_for(limit: float) -> float:

@@ -79,6 +79,19 @@ class SearchResult:
             return None
         return max(0.0, self.bound - self.accuracy)
 
+    def sentence(self) -> str:
+        """The accuracy of the answer, what it is worth, and who found it; for people."""
+        if self.evaluation is None:
+            return f"no architecture ({self.status}; {self.solver}, {self.seconds * 1e3:.1f} ms)"
+        stderr, proven = self.evaluation.accuracy_stderr, self.status is Status.OPTIMAL
+        error = "" if stderr is None else f" ± {stderr:.3f}"
+        gap = "" if self.gap is None or proven else f", at most {self.gap:.4f} points from the best"
+        proof = "proven optimal" if proven else str(self.status)
+        return (
+            f"predicted accuracy {self.evaluation.accuracy:.4f} %{error} ({proof}{gap}; {self.solver}, "
+            f"{self.seconds * 1e3:.1f} ms)"
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The object that ``binas search --json`` prints."""
         answer = self.evaluation

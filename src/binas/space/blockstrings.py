@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from binas.base.errors import ArchitectureError, FileError, SpaceError
-from binas.base.files import parse_json
+from binas.base.files import exists, parse_json, read_json, read_text
 from binas.space.architecture import Architecture
 from binas.space.codes import ACTIVATIONS, MAX_NUMBER, BlockCode
 from binas.space.families import FIELDS, family_of, family_of_kind, known_kinds
@@ -242,3 +243,22 @@ def read_architecture(space: SearchSpace, text: str) -> Architecture:
         space.check(architecture)
         return architecture
     return space.parse(text)
+
+
+def read_choice(space: SearchSpace, text: str) -> Architecture:
+    """An architecture as a user names it: ``heaviest``, ``lightest``, in any written form, or a file.
+
+    A file holds an architecture in a written form, or a JSON object that says its ``architecture``, such as
+    ``binas search --json`` prints.
+    """
+    named = {"heaviest": True, "lightest": False}
+    if text in named:
+        return space.extreme(named[text])
+    path = Path(text)
+    if not exists(path):
+        return read_architecture(space, text)
+    content = read_text(path).strip()
+    data = read_json(path) if content.startswith("{") else None
+    if isinstance(data, dict) and isinstance(data.get("architecture"), str):
+        content = data["architecture"]
+    return read_architecture(space, content)

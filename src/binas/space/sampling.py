@@ -10,12 +10,27 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
 from binas.base.errors import ProblemError
+from binas.base.settings import Settings
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace, Stage
 
 How = Literal["decisions", "architectures"]
+
+
+class DrawSettings(Settings):
+    """Which random architectures are drawn, and how they are written."""
+
+    count: int = Field(1, ge=1, le=1_000_000, description="how many architectures")
+    seed: int = Field(0, ge=0, description="the same seed gives the same architectures")
+    how: How = Field(
+        "decisions", description="uniform over decisions (as in the paper) or over architectures"
+    )
+    form: Literal["compact", "blocks", "json"] = Field(
+        "compact", description="compact strings, timm-style block strings, or JSON"
+    )
 
 
 def sample(space: SearchSpace, rng: np.random.Generator, how: How = "decisions") -> Architecture:

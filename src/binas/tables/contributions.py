@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -64,6 +64,15 @@ class ContributionsFile(BaseModel):
     provenance: Provenance = Provenance()
 
 
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """A choice with what it contributes, in points, and its standard error (NaN where not known)."""
+
+    choice: str
+    points: float
+    error: float
+
+
 @dataclass(frozen=True, eq=False)
 class Contributions:
     """Contributions of a space: base accuracy, per depth, per config; NaN standard errors are unknown.
@@ -105,6 +114,26 @@ class Contributions:
         """Standard errors of the sums w'(base, configs, depths), one per row w of ``weights``, (n,)."""
         return errors_of_sums(weights, self.base_stderr, self.stderr, self.covariance)
 
+    def extremes(self) -> Iterator[tuple[str, Extreme, Extreme]]:
+        """Each decision by name with its best and its worst choice."""
+        unknown = self.stderr or Column.full(self.space, math.nan)
+        for s, stage in enumerate(self.space.stages):
+            depths = [f"depth {depth}" for depth in stage.depths]
+            yield stage.name, *_extremes(depths, self.values.depths[s], unknown.depths[s])
+            for b, configs in enumerate(stage.blocks):
+                names = [config.name for config in configs]
+                numbers = self.values.configs[s][b], unknown.configs[s][b]
+                yield f"{stage.name} block {b + 1}", *_extremes(names, *numbers)
+
+    def sentence(self) -> str:
+        """A measurement in one line: E[Acc], and what it was measured from."""
+        about = self.provenance.to_data()
+        stable = f", stability {about['stability']:.3f}" if "stability" in about else ""
+        return (
+            f"E[Acc] {self.base:.2f} ± {self.base_stderr:.2f} % from {about['evaluations']:,} image evaluations "
+            f"({about['images']:,} validation images{stable})"
+        )
+
     def to_data(self) -> dict[str, Any]:
         """The JSON object of the file."""
         known = {} if self.covariance is None else {"covariance": covariance_data(self.covariance)}
@@ -126,6 +155,13 @@ class Contributions:
 
         path = Path(path)
         write_text(path, contributions_to_csv(self) if is_csv(path) else dump_json(self.to_data()))
+
+
+def _extremes(choices: list[str], values: Array, errors: Array) -> tuple[Extreme, Extreme]:
+    best, worst = (
+        Extreme(choices[i], values[i], errors[i]) for i in (int(values.argmax()), int(values.argmin()))
+    )
+    return best, worst
 
 
 def errors_of_sums(

@@ -178,6 +178,16 @@ class CostTable:
         }
         return {**data, "variants": variants} if variants else data
 
+    def summary(self) -> dict[str, Any]:
+        """Each cost without its entries: unit, fixed part, range and provenance; ``binas costs show --json`` prints it."""
+        costs = {}
+        for name, cost in self.costs.items():
+            least, most = self.range(name)
+            numbers = {"fixed": cost.fixed, "least": least, "most": most}
+            about = {"unit": cost.unit.name, "combine": cost.combine, **numbers}
+            costs[name] = {**about, "provenance": cost.provenance.to_data()}
+        return {"space": self.space.name, "costs": costs}
+
     def save(self, path: Path) -> None:
         """Write as ``.json`` or ``.csv``, atomically."""
         from binas.tables.spreadsheet import costs_to_csv

@@ -54,6 +54,17 @@ class CostDiff:
         same = [1.0] * (self.entries - len(self.changes))
         return float(np.median([*ratios, *same])) if ratios or same else math.nan
 
+    def sentence(self) -> str:
+        """How many numbers differ, and by how much."""
+        if not self.changes:
+            return f"{self.name}: the same {self.entries} numbers"
+        noisy = sum(change.beyond_noise is False for change in self.changes)
+        within = f", {noisy} of them within noise" if noisy else ""
+        return (
+            f"{self.name}: {len(self.changes)} of {self.entries} numbers differ{within}; the second is "
+            f"{self.median_ratio:.4g} times the first (median)"
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The object that ``binas costs diff --json`` prints for one cost."""
         return {
@@ -76,6 +87,11 @@ class TableDiff:
     only_first: tuple[str, ...]
     only_second: tuple[str, ...]
     costs: tuple[CostDiff, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that ``binas costs diff --json`` prints."""
+        only = {"only_first": list(self.only_first), "only_second": list(self.only_second)}
+        return {**only, "costs": [item.to_json() for item in self.costs]}
 
 
 def diff(first: CostTable, second: CostTable) -> TableDiff:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -42,6 +43,21 @@ def rename_cost(table: CostTable, old: str, new: str) -> CostTable:
     _check_single(table)
     moved = replace(table[old], name=new)
     return CostTable(table.space, {n: c for n, c in table.costs.items() if n != old} | {new: moved})
+
+
+def rename_costs(tables: Mapping[Path, CostTable], changes: Iterable[str]) -> dict[Path, CostTable]:
+    """Tables by their files with costs renamed as each ``FILE:OLD=NEW`` says."""
+    renamed = dict(tables)
+    for text in changes:
+        file, _, change = text.rpartition(":")
+        old, _, new = change.partition("=")
+        if Path(file) not in renamed or not old or not new:
+            known = ", ".join(map(str, renamed))
+            raise TableError(
+                f"cannot read --rename {text[:80]!r}; write FILE:OLD=NEW with a FILE of {known}."
+            )
+        renamed[Path(file)] = rename_cost(renamed[Path(file)], old, new)
+    return renamed
 
 
 def _check_single(table: CostTable) -> None:

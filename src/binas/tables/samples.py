@@ -146,6 +146,14 @@ class Samples:
             "provenance": self.provenance.to_data(),
         }
 
+    def sentence(self) -> str:
+        """The range of what was measured."""
+        accuracy, images = self.accuracy, self.provenance.to_data().get("images", 0)
+        return (
+            f"{len(self)} architectures on {images:,} images: {accuracy.min():.2f} to {accuracy.max():.2f} %, mean "
+            f"{accuracy.mean():.2f} %"
+        )
+
     def save(self, path: Path) -> None:
         """Write as JSON, atomically."""
         write_text(Path(path), dump_json(self.to_data()))

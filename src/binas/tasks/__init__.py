@@ -17,18 +17,7 @@ from binas.tasks.sample import SAMPLE
 from binas.tasks.search import SEARCH
 from binas.tasks.train import TRAIN
 
-BUILTIN: tuple[Task, ...] = (
-    TRAIN,
-    MEASURE,
-    ESTIMATE,
-    SAMPLE,
-    CHECK,
-    SEARCH,
-    FINETUNE,
-    COMPARE,
-    EXPORT,
-    REPORT,
-)
+BUILTIN = (TRAIN, MEASURE, ESTIMATE, SAMPLE, CHECK, SEARCH, FINETUNE, COMPARE, EXPORT, REPORT)
 
 
 @cache

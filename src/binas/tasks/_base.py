@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
-
-from pydantic import BeforeValidator, PlainSerializer
+from typing import TYPE_CHECKING, Any
 
 from binas.base.settings import Settings
 
@@ -21,13 +19,6 @@ if TYPE_CHECKING:
     from binas.run.run import Run
 
 AUTO = "auto"  # an estimator, or a solver, that is chosen by what is known
-Item = TypeVar("Item")
-# One value or a list of them; a list of one is written as the value.
-OneOrMore = Annotated[
-    tuple[Item, ...],
-    BeforeValidator(lambda given: given if isinstance(given, list | tuple) else (given,)),
-    PlainSerializer(lambda values: values[0] if len(values) == 1 else list(values)),
-]
 
 
 @dataclass(frozen=True)

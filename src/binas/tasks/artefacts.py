@@ -20,38 +20,31 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
-
-from pydantic import BaseModel, ConfigDict
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from binas.base.errors import FileError
-from binas.base.files import dump_json, exists, write_text
-from binas.base.interval import Interval
+from binas.base.files import exists
+from binas.base.settings import FileRecord
 from binas.base.typed import read_typed
+from binas.data.config import DataRecord
 from binas.estimators.choosing import Choice, load_choice
-from binas.search.limits import Limit, question_name
-from binas.search.problem import SearchProblem
-from binas.search.result import SearchResult
+from binas.search.answers import AnswerRecord
+from binas.search.limits import question_name
+from binas.search.rivals import Comparison
 from binas.space.architecture import Architecture
 from binas.space.files import load_space, save_space
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions, load_contributions
 from binas.tables.costs import CostTable, load_costs
 from binas.tables.samples import Samples, load_samples
-from binas.tables.units import format_quantity, parse_unit
-from binas.training.judgement import Judgement
+from binas.training.judgement import NetworkRecord
 
 if TYPE_CHECKING:
     from binas.run.run import Run
 
 Value = TypeVar("Value")
+Table = TypeVar("Table", Contributions, Samples)
 Record = TypeVar("Record", bound="FileRecord")
-
-
-class FileRecord(BaseModel):
-    """Base of what is kept as a JSON object of its own."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 @dataclass(frozen=True)
@@ -108,221 +101,23 @@ class PerQuestion(Generic[Record]):
 
     def write(self, run: Run, question: str, record: Record) -> None:
         """Keep what is known of one question."""
-        write_text(self.path(run, question), dump_json(record.model_dump(mode="json")))
-
-
-class DataRecord(FileRecord):
-    """What the images of a run are."""
-
-    fingerprint: str
-    images: dict[str, int]
-    classes: tuple[str, ...]
-    channels: int
-    height: int
-    width: int
-
-
-class LimitRecord(FileRecord):
-    """A limit in the unit of its cost."""
-
-    cost: str
-    value: float
-    unit: str
-    lower: bool
-
-    def __str__(self) -> str:
-        sign = ">=" if self.lower else "<="
-        return f"{self.cost} {sign} {format_quantity(self.value, parse_unit(self.unit))}"
-
-
-class CostRecord(FileRecord):
-    """What an architecture costs by the table, the limits it was searched with, and what it was measured on."""
-
-    value: float
-    unit: str
-    limit: float | None = None
-    lower_limit: float | None = None
-    conditions: dict[str, Any] | None = None
-
-
-class Reading(FileRecord):
-    """One network built and measured: ``asked`` is the limit wanted, ``limit`` the one searched with."""
-
-    architecture: str
-    cost: str
-    unit: str
-    asked: float
-    limit: float
-    predicted: float
-    measured: float
-    low: float
-    high: float
-    kept: bool
-    variant: str | None = None
-
-    @property
-    def interval(self) -> Interval:
-        """What was measured, with its confidence interval."""
-        return Interval(self.measured, self.low, self.high)
-
-
-class Answer(FileRecord):
-    """The answer to one question; without an architecture it says ``why``. Accuracies in percent."""
-
-    question: str
-    limits: tuple[LimitRecord, ...]
-    why: str = ""
-    estimator: str = ""
-    status: str
-    architecture: str | None
-    accuracy: float | None
-    accuracy_stderr: float | None
-    costs: dict[str, CostRecord]
-    bound: float | None
-    gap: float | None
-    seconds: float
-    solver: str
-    variant: str | None = None
-    alternatives: tuple[dict[str, Any], ...] = ()
-    details: dict[str, Any] = {}
-    on_device: tuple[Reading, ...] = ()
-
-    @classmethod
-    def of(
-        cls, question: str, problem: SearchProblem, result: SearchResult, why: str, estimator: str
-    ) -> Answer:
-        """A verified result as it is kept; ``problem`` has the limits that were asked for."""
-        known = result.to_json()
-        readings = known["details"].pop("on_device", ())
-        limits = [_limit_record(problem, limit) for limit in problem.limits]
-        return cls.model_validate(
-            {
-                "question": question,
-                "limits": limits,
-                "why": why,
-                "estimator": estimator,
-                "on_device": readings,
-                **known,
-            }
-        )
-
-    @property
-    def limits_text(self) -> str:
-        """The limits in absolute units: ``latency <= 0.2 ms and macs <= 3 MMACs``, and the variant that keeps them."""
-        return " and ".join(map(str, self.limits)) + (f" with {self.variant}" if self.variant else "")
-
-    @property
-    def searched_limits(self) -> list[Limit]:
-        """The limits that the search kept: on a device upper ones may be tighter than those asked for."""
-        return [Limit(limit.cost, self._searched(limit), limit.lower) for limit in self.limits]
-
-    def _searched(self, limit: LimitRecord) -> float:
-        tightened = self.costs[limit.cost].limit if limit.cost in self.costs else None
-        return limit.value if limit.lower or tightened is None else tightened
-
-    def measured(self, cost: str) -> Reading | None:
-        """The last time the answer was built and measured within its limits; None where it was not measured."""
-        kept = [item for item in self.on_device if item.architecture == self.architecture and item.kept]
-        return next((item for item in reversed(kept) if item.cost == cost), None)
-
-
-def _limit_record(problem: SearchProblem, limit: Limit) -> dict[str, Any]:
-    unit = problem.costs[limit.cost].unit.name
-    return {"cost": limit.cost, "value": limit.value, "unit": unit, "lower": limit.lower}
-
-
-class NetworkRecord(FileRecord):
-    """A fine-tuned network of a run.
-
-    ``judgement`` holds the accuracies with the supernet's weights and after fine-tuning; ``seconds`` is the time of
-    the call that finished it. ``settings`` are those of ``finetune``, one level of dotted names. ``weights`` is
-    a short hash of what the figures belong to.
-    """
-
-    format: Literal["binas/network"] = "binas/network"
-    version: Literal[1] = 1
-    name: str
-    architecture: str
-    from_scratch: bool
-    settings: dict[str, Any]
-    weights: str
-    judgement: Judgement
-    parameters: int
-    macs: int
-    seconds: float
-
-
-class Rival(FileRecord):
-    """A network under a limit: its cost by the table, accuracy in percent of the test images, and after tuning."""
-
-    architecture: str
-    cost: float
-    accuracy: float
-    tuned: float | None = None
-
-
-class Comparison(FileRecord):
-    """The network found under a limit compared with rivals on the same test images.
-
-    ``over_random`` and ``over_hand_scaled`` are points ahead with the standard error over images.
-    """
-
-    question: str
-    identity: str
-    cost: str
-    limit: float
-    unit: str
-    images: int
-    found: Rival
-    random: tuple[Rival, ...]
-    hand_scaled: Rival | None
-    over_random: tuple[float, float] | None
-    over_hand_scaled: tuple[float, float] | None
-
-    @property
-    def beaten(self) -> int:
-        """How many of the random rivals are less accurate."""
-        return sum(rival.accuracy < self.found.accuracy for rival in self.random)
-
-    def sentence(self) -> str:
-        """Who is ahead, in words, with the standard error over images; no more than the numbers support."""
-        parts = []
-        if self.over_random is not None:
-            parts.append(
-                f"{_ahead(*self.over_random)} the mean of {len(self.random)} random networks under the same limit, better "
-                f"than {self.beaten} of them"
-            )
-        if self.over_hand_scaled is not None:
-            parts.append(f"{_ahead(*self.over_hand_scaled)} the best hand-scaled one")
-        own = f"{self.found.accuracy:.2f} % one-shot on test images"
-        return f"{own}; {'; '.join(parts) or 'no network to compare with'}"
-
-
-def _ahead(points: float, error: float) -> str:
-    if abs(points) <= 2 * error:
-        return f"no clear difference ({points:+.2f} ± {error:.2f} points) to"
-    return f"{abs(points):.2f} ± {error:.2f} points {'above' if points > 0 else 'below'}"
-
-
-def _typed(file: str, task: str, model: type[Record]) -> Artefact[Record]:
-    advice = f"Delete it; `binas {task}` makes it again."
-    return Artefact(
-        file,
-        task,
-        lambda path, _: read_typed(model, path, advice),
-        lambda record, path: write_text(path, dump_json(record.model_dump(mode="json"))),
-    )
+        record.save(self.path(run, question))
 
 
 SPACE = Artefact("space.yaml", "run", lambda path, _: load_space(path), save_space)
-DATA = _typed("data.json", "train", DataRecord)
+DATA: Artefact[DataRecord] = Artefact(
+    "data.json",
+    "train",
+    lambda path, _: read_typed(DataRecord, path, "Delete it; `binas train` makes it again."),
+    DataRecord.save,
+)
 COSTS: Artefact[CostTable] = Artefact("costs.json", "measure", load_costs, CostTable.save)
 CONTRIBUTIONS: Artefact[Contributions] = Artefact(
     "contributions.json", "estimate", load_contributions, Contributions.save
 )
 SAMPLES: Artefact[Samples] = Artefact("samples.json", "sample", load_samples, Samples.save)
 CHOICE: Artefact[Choice] = Artefact("estimator.json", "check", load_choice, Choice.save)
-ANSWERS = PerQuestion("results", "search", Answer)
+ANSWERS = PerQuestion("results", "search", AnswerRecord)
 COMPARISONS = PerQuestion("rivals", "compare", Comparison)
 FRONTIER = "frontier.csv"
 PAGE = "report.html"
@@ -368,10 +163,10 @@ def read_networks(run: Run) -> dict[str, NetworkRecord]:
     }
 
 
-def write_each(artefact: Artefact[Value], run: Run, values: Iterable[Value]) -> Value:
-    """Keep each value in the place of the one before, so that an interruption leaves the last; that last one."""
-    last: Value | None = None
-    for last in values:
-        artefact.write(run, last)
-    assert last is not None  # whatever makes artefacts makes at least one
+def save_each(tables: Iterable[Table], path: Path) -> Table:
+    """Keep each table in the place of the one before, so that an interruption leaves the last; that last one."""
+    last: Table | None = None
+    for last in tables:
+        last.save(path)
+    assert last is not None  # whatever makes tables makes at least one
     return last

@@ -9,10 +9,7 @@ sd(correct_1 - correct_2) / sqrt(images).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,22 +19,19 @@ from pydantic import Field
 from binas.base.identity import file_digest, identity_of
 from binas.base.progress import Progress
 from binas.base.settings import Settings
+from binas.search.answers import AnswerRecord
 from binas.search.limits import Limit
-from binas.search.problem import SearchProblem, evaluate
+from binas.search.problem import SearchProblem
+from binas.search.rivals import CANDIDATES, Comparison, Rival, difference, hand_scaled_rivals, random_rivals
 from binas.space.architecture import Architecture
-from binas.space.space import SearchSpace
 from binas.tasks._base import Step, Task
-from binas.tasks.artefacts import ANSWERS, COMPARISONS, SUPERNET, Answer, Comparison, Rival
+from binas.tasks.artefacts import ANSWERS, COMPARISONS, SUPERNET
 from binas.training.config import FinetuneSettings
 
 if TYPE_CHECKING:
     from binas.data.dataset import ImageData
     from binas.run.run import Run
     from binas.supernet.network import Supernet
-
-NEAR = 0.05  # random rivals cost at most this share less than the limit
-TRIES = 200  # drawn for each rival asked for, at most
-CANDIDATES = 3  # hand-scaled networks tried, the most expensive ones that keep the limits
 
 
 class CompareSettings(Settings):
@@ -87,12 +81,6 @@ class Bench:
         return best and best[1:]
 
 
-def difference(one: NDArray[Any], two: NDArray[Any]) -> tuple[float, float]:
-    """Mean of ``one`` - ``two`` over images in points, and its standard error."""
-    gaps = 100 * (one.astype(np.float64) - two)
-    return float(gaps.mean()), float(gaps.std(ddof=1) / math.sqrt(len(gaps)))
-
-
 def compare_with_rivals(
     bench: Bench,
     architecture: Architecture,
@@ -123,33 +111,6 @@ def compare_with_rivals(
     )
 
 
-def random_rivals(problem: SearchProblem, limit: Limit, count: int, seed: int = 0) -> list[Architecture]:
-    """Different random architectures that keep all limits and come within ``NEAR`` of this one; maybe fewer."""
-    from binas.contributions.strata import architectures_between
-
-    cost, most = problem.costs[limit.cost], limit.value
-    drawn = architectures_between(problem.space, cost, (1 - NEAR) * most, most, seed)
-    tried = islice(drawn, TRIES * count)  # other limits may leave none
-    return list(islice((item for item in tried if evaluate(problem, item).feasible), count))
-
-
-def hand_scaled_rivals(problem: SearchProblem, limit: Limit) -> list[Architecture]:
-    """The most expensive hand-scaled architectures that keep all limits, the most expensive first."""
-    able = [item for item in hand_scaled(problem.space) if evaluate(problem, item).feasible]
-    return sorted(able, key=lambda item: -problem.cost(limit.cost, item))[:CANDIDATES]
-
-
-def hand_scaled(space: SearchSpace) -> Iterator[Architecture]:
-    """Every architecture with one config in all blocks and depths of the same rank in all stages."""
-    blocks = [{config.name for config in configs} for stage in space.stages for configs in stage.blocks]
-    shared = set.intersection(*blocks) if blocks else set()
-    ranks = range(max(len(stage.depths) for stage in space.stages))
-    for name in sorted(shared):
-        for rank in ranks:
-            depths = [stage.depths[min(rank, len(stage.depths) - 1)] for stage in space.stages]
-            yield Architecture.of([name] * depth for depth in depths)
-
-
 def _work(run: Run, progress: Progress) -> None:
     """Compare every limit that was not compared already, and fine-tune rivals where that is asked for."""
     answers = [answer for answer in ANSWERS.read(run) if answer.architecture]
@@ -161,7 +122,7 @@ def _work(run: Run, progress: Progress) -> None:
         _tune_rivals(run, progress)
 
 
-def _compare(run: Run, answer: Answer, identity: str, progress: Progress) -> None:
+def _compare(run: Run, answer: AnswerRecord, identity: str, progress: Progress) -> None:
     """One comparison, under the limits that were searched with."""
     from binas.tasks.search import open_problem
 
@@ -181,7 +142,7 @@ def _compare(run: Run, answer: Answer, identity: str, progress: Progress) -> Non
     progress.say(result.sentence())
 
 
-def _identity(run: Run, answer: Answer) -> str:
+def _identity(run: Run, answer: AnswerRecord) -> str:
     """What a comparison depends on."""
     settings = run.settings(CompareSettings).model_dump(mode="json", exclude={"tune"})
     known = answer.model_dump(mode="json", include={"architecture", "limits", "costs"})
@@ -195,26 +156,12 @@ def _tune_rivals(run: Run, progress: Progress) -> None:
     from binas.tasks.finetune import tune_all
 
     comparisons, count = COMPARISONS.read(run), run.settings(CompareSettings).tune
-    chosen = [rival.architecture for item in comparisons for rival in _to_tune(item, count)]
+    chosen = [rival.architecture for item in comparisons for rival in item.to_tune(count)]
     networks = {text: run.space.parse(text) for text in dict.fromkeys(chosen)}
     records = tune_all(run, list(networks.values()), progress)
     accuracy = {text: records[item].judgement.tuned.test.percent for text, item in networks.items()}
     for item in comparisons:
-        COMPARISONS.write(run, item.question, _with_tuned(item, accuracy, count))
-
-
-def _to_tune(item: Comparison, count: int) -> Sequence[Rival]:
-    return [*item.random[:count], *([item.hand_scaled] if item.hand_scaled else [])]
-
-
-def _with_tuned(item: Comparison, accuracy: dict[str, float], count: int) -> Comparison:
-    def tuned(rival: Rival) -> Rival:
-        return rival.model_copy(update={"tuned": accuracy[rival.architecture]})
-
-    random = (*map(tuned, item.random[:count]), *item.random[count:])
-    return item.model_copy(
-        update={"random": random, "hand_scaled": item.hand_scaled and tuned(item.hand_scaled)}
-    )
+        COMPARISONS.write(run, item.question, item.with_tuned(accuracy, count))
 
 
 def _tuning(run: Run) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from binas.base.progress import Progress
 from binas.base.settings import Settings
 from binas.tables.contributions import Contributions
 from binas.tasks._base import Step, Task
-from binas.tasks.artefacts import CONTRIBUTIONS, OUTCOMES, write_each
+from binas.tasks.artefacts import CONTRIBUTIONS, OUTCOMES, save_each
 
 if TYPE_CHECKING:
     from binas.contributions.outcomes import Evaluator
@@ -113,16 +113,6 @@ def affordable_amount(settings: EstimateSettings, evaluator: Evaluator) -> int:
     return min(settings.repeats, affordable(budget, images, each, "one repeat") // each)
 
 
-def describe_contributions(answer: Contributions) -> str:
-    """The measurement in one line."""
-    about = answer.provenance.to_data()
-    stable = f", stability {about['stability']:.3f}" if "stability" in about else ""
-    return (
-        f"E[Acc] {answer.base:.2f} ± {answer.base_stderr:.2f} % from {about['evaluations']:,} image evaluations "
-        f"({about['images']:,} validation images{stable})"
-    )
-
-
 def _work(run: Run, progress: Progress) -> None:
     """Write the table again and again, better each time; passes are kept in ``outcomes/``."""
     from binas.training.reporting import Reporter
@@ -138,16 +128,15 @@ def _work(run: Run, progress: Progress) -> None:
             reporter.record(number, int(about["evaluations"]), figures)
             yield answer
 
-    answer = write_each(CONTRIBUTIONS, run, recorded())
+    answer = save_each(recorded(), run.folder / CONTRIBUTIONS.file)
     reporter.finish()
-    progress.say(describe_contributions(answer))
+    progress.say(answer.sentence())
 
 
 def _ask(run: Run, out: Path, progress: Progress) -> Contributions:
     """The same to a file outside the run, beside which passes are kept until it is done."""
     recorded = out.with_name(f"{out.name}.{OUTCOMES}")
-    for answer in estimates(run, progress, recorded):
-        answer.save(out)
+    answer = save_each(estimates(run, progress, recorded), out)
     shutil.rmtree(recorded)
     return answer
 

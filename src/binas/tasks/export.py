@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -15,19 +15,18 @@ from binas.base.identity import flattened
 from binas.base.progress import Progress
 from binas.base.settings import Settings
 from binas.tasks._base import Step, Task
-from binas.tasks.artefacts import ANSWERS, EXPORT as FOLDER, NETWORKS, Answer, NetworkRecord
+from binas.tasks.artefacts import ANSWERS, EXPORT as FOLDER, NETWORKS
 from binas.training.config import FinetuneSettings
+from binas.training.judgement import NetworkRecord
 
 if TYPE_CHECKING:
-    from binas.export import AccuracyFact, Exported, LatencyFact, ModelFacts
+    from binas.export import Exported, LatencyFact, ModelFacts
     from binas.export.model_file import ModelFile
     from binas.run.run import Run
-    from binas.search.problem import SearchProblem
     from binas.tasks.finetune import TunedNetwork
 
 Format = Literal["onnx", "torch", "safetensors"]
 DATA_LICENCES = dict.fromkeys(("embedded", "fashion-mnist"), "MIT, Zalando SE")
-TO_MS = {"ms": 1.0, "s": 1e3, "us": 1e-3}
 
 
 class ExportSettings(Settings):
@@ -77,7 +76,7 @@ def _facts(
     latency: Sequence[LatencyFact] | None,
     command: str | None,
 ) -> ModelFacts:
-    from binas.export import ModelFacts
+    from binas.export.facts import ModelFacts, accuracy_facts
 
     data = run.data
     return ModelFacts(
@@ -91,7 +90,7 @@ def _facts(
         data_licence=DATA_LICENCES.get(run.config.data.kind, ""),
         limits=tuple(limits) if limits is not None else old.limits if old else (),
         latency=tuple(latency) if latency is not None else old.latency if old else (),
-        accuracy=tuple(_accuracy_facts(tuned)),
+        accuracy=accuracy_facts(tuned.record.judgement, tuned.record.from_scratch),
         command=command or (old.command if old else _commands(run, tuned.record)),
     )
 
@@ -108,16 +107,6 @@ def _commands(run: Run, record: NetworkRecord) -> str:
     return f"{shlex.join(first)} && {shlex.join(['binas', 'export', folder, '--network', record.name])}"
 
 
-def _accuracy_facts(tuned: TunedNetwork) -> Iterable[AccuracyFact]:
-    from binas.export import AccuracyFact
-
-    how = "trained from scratch" if tuned.record.from_scratch else "fine-tuned"
-    shared = "with the supernet's weights, BatchNorm re-estimated"
-    for weights, held in ((shared, tuned.one_shot), (how, tuned.tuned)):
-        yield AccuracyFact(weights, "validation", held.validation.percent, held.validation.images)
-        yield AccuracyFact(weights, "test", held.test.percent, held.test.images)
-
-
 def run_command(run: Run) -> str:
     """The command that makes a run again from its own configuration."""
     folder = run.folder.absolute()
@@ -126,6 +115,7 @@ def run_command(run: Run) -> str:
 
 def _work(run: Run, progress: Progress) -> None:
     """Export the network of every limit; limits with the same answer share its folder and its card."""
+    from binas.export.facts import latency_facts
     from binas.tasks.finetune import open_tuned
     from binas.tasks.search import open_problem
 
@@ -133,28 +123,15 @@ def _work(run: Run, progress: Progress) -> None:
     answers = {answer.question: answer for answer in ANSWERS.read(run)}
     for name in dict.fromkeys(record.name for record in networks.values()):
         asked = [answers[question] for question, record in networks.items() if record.name == name]
+        limits, cost = (
+            [answer.limits_text for answer in asked],
+            problem.of_variant(asked[0].variant).costs.get("latency"),
+        )
+        latency = () if cost is None else latency_facts(cost, asked[0])
         exported = export_tuned(
-            run,
-            open_tuned(run, name),
-            limits=[answer.limits_text for answer in asked],
-            latency=_latency(asked[0], problem),
-            command=run_command(run),
+            run, open_tuned(run, name), limits=limits, latency=latency, command=run_command(run)
         )
         progress.say(f"{NETWORKS}/{name}/{FOLDER}: {', '.join(path.name for path in exported.files)}")
-
-
-def _latency(answer: Answer, problem: SearchProblem) -> list[LatencyFact]:
-    """Predicted and measured latency in ms, where the table is one of time."""
-    from binas.export import LatencyFact
-
-    cost = problem.of_variant(answer.variant).costs.get("latency")
-    if cost is None or cost.unit.name not in TO_MS:
-        return []
-    scale, about = TO_MS[cost.unit.name], cost.provenance
-    where = about.device or "unknown device", about.runtime or "unknown runtime"
-    facts = [LatencyFact("predicted", scale * answer.costs["latency"].value, *where)]
-    reading = answer.measured("latency")
-    return facts if reading is None else [*facts, LatencyFact("measured", scale * reading.measured, *where)]
 
 
 EXPORT = Task(

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import ConfigError, FileError
-from binas.base.files import dump_json, exists, read_json, read_text, write_text
+from binas.base.files import dump_json, exists, read_json, write_text
 from binas.base.identity import file_digest, flattened
 from binas.base.progress import Progress
 from binas.space.architecture import Architecture
-from binas.space.blockstrings import read_architecture
-from binas.space.space import SearchSpace
+from binas.space.blockstrings import read_choice
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import (
     ANSWERS,
@@ -27,13 +26,13 @@ from binas.tasks.artefacts import (
     NETWORK,
     NETWORKS,
     SUPERNET,
-    NetworkRecord,
     network_folder,
     network_names,
     read_network,
 )
+from binas.tasks.train import bench, is_helper
 from binas.training.config import FinetuneSettings, TrainSettings
-from binas.training.judgement import HeldOut, Judgement
+from binas.training.judgement import HeldOut, Judgement, NetworkRecord
 
 if TYPE_CHECKING:
     from binas.run.config import Change
@@ -101,26 +100,20 @@ class Tuning:
         An interrupted call resumes. A folder of another architecture, or of other settings, is refused.
         """
         from binas.training.checkpoint import weights_digest
-        from binas.training.loop import make_accelerator
-        from binas.training.phases import Bench, fine_tune
-        from binas.training.reporting import Reporter
+        from binas.training.phases import fine_tune
         from binas.training.tuned import judge
 
-        run, config = self.run, self.run.settings(TrainSettings)
+        run = self.run
         run.space.check(architecture)
         folder = network_folder(run.folder, name or run.network_name(architecture))
-        old = _own_record(folder, architecture)
-        accelerator = make_accelerator(config)
-        reporter = Reporter(folder, progress) if accelerator.is_main_process else Reporter()
-        bench = Bench(run.data, config, folder, accelerator, reporter)
-        start = time.monotonic()
-        network = fine_tune(self.supernet, self.heaviest, architecture, bench, self.settings, self.teacher)
+        old, where, start = _own_record(folder, architecture), bench(run, progress, folder), time.monotonic()
+        network = fine_tune(self.supernet, self.heaviest, architecture, where, self.settings, self.teacher)
         if old is not None and old.weights == weights_digest(network):
             return TunedNetwork(folder, old, network, new=False)
-        judgement = judge(network, self.supernet, architecture, bench, self.settings.recalibration)
+        judgement = judge(network, self.supernet, architecture, where, self.settings.recalibration)
         record = self._record(folder.name, architecture, network, judgement, time.monotonic() - start)
-        if accelerator.is_main_process:
-            write_text(folder / NETWORK, dump_json(record.model_dump(mode="json")))
+        if where.accelerator.is_main_process:
+            record.save(folder / NETWORK)
         return TunedNetwork(folder, record, network, new=True)
 
     def _record(
@@ -199,41 +192,34 @@ def find_tuned(run: Run, architecture: Architecture) -> TunedNetwork:
     return open_tuned(run, best.name)
 
 
-def read_choice(space: SearchSpace, text: str) -> Architecture:
-    """An architecture as a user names it: ``heaviest``, ``lightest``, in any written form, or a file.
-
-    A file holds an architecture in a written form, or a JSON object that says its ``architecture``, such as
-    ``binas search --json`` prints.
-    """
-    named = {"heaviest": True, "lightest": False}
-    if text in named:
-        return space.extreme(named[text])
-    path = Path(text)
-    if not exists(path):
-        return read_architecture(space, text)
-    content = read_text(path).strip()
-    data = read_json(path) if content.startswith("{") else None
-    if isinstance(data, dict) and isinstance(data.get("architecture"), str):
-        content = data["architecture"]
-    return read_architecture(space, content)
-
-
 def run_to_tune(folder: Path, changes: Iterable[Change] = ()) -> Run:
     """A run with settings of ``finetune`` changed for this call; its configuration stays as it is."""
-    from binas.run.config import FILE, load_config
-    from binas.run.run import Run, open_run
+    from binas.run.run import open_run
     from binas.training.phases import check_training
 
-    opened = open_run(folder)
-    config = load_config(folder / FILE, changes)
-    if config.model_copy(update={"finetune": opened.settings(FinetuneSettings)}) != opened.config:
+    run, own = open_run(folder, changes), open_run(folder)
+    if run.config.model_copy(update={"finetune": own.settings(FinetuneSettings)}) != own.config:
         raise ConfigError(
             "only settings that begin with finetune. can be changed here: the supernet of this run was made "
             "with the others. Nothing was changed."
         )
-    run = Run(folder, config, opened.space)
     check_training(run.settings(TrainSettings), run.settings(FinetuneSettings), run.data)
     return run
+
+
+def tune_one(
+    folder: Path, architecture: str, name: str | None, changes: Iterable[Change], progress: Progress
+) -> TunedNetwork | None:
+    """Fine-tune one architecture as a user names it, in several processes too; None in all but the first of them."""
+    from binas.base.lock import locked
+
+    run = run_to_tune(folder, changes)
+    chosen = read_choice(run.space, architecture)
+    if is_helper():  # another process holds the folder, writes and speaks
+        Tuning(run).tune(chosen, name)
+        return None
+    with locked(folder), progress.during("finetune"):
+        return Tuning(run).tune(chosen, name, progress)
 
 
 def tune_all(

@@ -12,24 +12,17 @@ from pydantic import Field
 from binas.base.files import exists
 from binas.base.progress import Progress
 from binas.base.settings import Settings
+from binas.search.answers import AnswerRecord
 from binas.search.limits import parse_limits
 from binas.tasks._base import AUTO, Step, Task
-from binas.tasks.artefacts import (
-    ANSWERS,
-    COMPARISONS,
-    EXPORT,
-    PAGE,
-    Answer,
-    NetworkRecord,
-    network_folder,
-)
+from binas.tasks.artefacts import ANSWERS, COMPARISONS, EXPORT, PAGE, network_folder
 from binas.tasks.search import SearchSettings
+from binas.training.judgement import NetworkRecord
 
 if TYPE_CHECKING:
     from binas.report.data import Chosen, Reference, ReportData, StepTime
     from binas.run.folder import Folder
     from binas.run.run import Run
-    from binas.search.frontier import Frontier
 
 
 class ReportSettings(Settings):
@@ -64,11 +57,11 @@ def run_report(run: Run, cost: str | None = None) -> ReportData:
     """All that the report of a run shows; ``cost`` is the one of the first limit where none is given."""
     from binas.tasks.export import run_command
 
-    tables = run.tables
+    tables, curve = run.tables, run.frontier
     cost = cost or run.settings(ReportSettings).cost or usual_cost(tables, run.questions)
     return replace(
         table_report(tables, cost, (), [run_command(run)], run.settings(SearchSettings).estimator),
-        frontier=_own_frontier(run, cost),
+        frontier=curve if curve.cost == cost else None,
         title=run.folder.name,
         chosen=tuple(_chosen(run, cost)),
         references=tuple(_references(run, cost)),
@@ -76,17 +69,11 @@ def run_report(run: Run, cost: str | None = None) -> ReportData:
     )
 
 
-def _own_frontier(run: Run, cost: str) -> Frontier | None:
-    """The frontier that the search has written, where it is of this cost."""
-    curve = run.frontier
-    return curve if curve.cost == cost else None
-
-
 def report_of(
-    tables: Folder, run: Run | None, settings: ReportSettings, limits: Sequence[str], command: str
+    tables: Folder, run: Run | None, cost: str | None, limits: Sequence[str], command: str
 ) -> ReportData:
     """A page of one's own: all that a run knows, or what a folder of tables holds, and the networks under ``limits``."""
-    cost = settings.cost or usual_cost(tables, () if run is None else run.questions)
+    cost = cost or usual_cost(tables, () if run is None else run.questions)
     asked = table_report(tables, cost, limits, [command])
     if run is None or not run.networks:
         return asked
@@ -101,7 +88,7 @@ def _chosen(run: Run, cost: str) -> Iterator[Chosen]:
             yield _chosen_network(run, answer, networks[answer.question], cost)
 
 
-def _chosen_network(run: Run, answer: Answer, record: NetworkRecord, cost: str) -> Chosen:
+def _chosen_network(run: Run, answer: AnswerRecord, record: NetworkRecord, cost: str) -> Chosen:
     from binas.report.data import Chosen
 
     reading = answer.measured(cost)

@@ -14,7 +14,7 @@ from binas.base.settings import Settings
 from binas.space.architecture import Architecture
 from binas.tables.samples import Samples, load_samples
 from binas.tasks._base import Step, Task
-from binas.tasks.artefacts import SAMPLES, write_each
+from binas.tasks.artefacts import SAMPLES, save_each
 from binas.tasks.estimate import Half, validation_images
 from binas.training.config import TrainSettings
 
@@ -75,24 +75,12 @@ def _known(
     return Samples(run.space, tuple(kept), known.provenance) if kept else None
 
 
-def describe_samples(samples: Samples) -> str:
-    """The range of what was measured."""
-    accuracy, images = samples.accuracy, samples.provenance.to_data().get("images", 0)
-    return (
-        f"{len(samples)} architectures on {images:,} images: {accuracy.min():.2f} to {accuracy.max():.2f} %, mean "
-        f"{accuracy.mean():.2f} %"
-    )
-
-
 def _work(run: Run, progress: Progress) -> None:
-    path = run.folder / SAMPLES.file
-    progress.say(describe_samples(write_each(SAMPLES, run, sample(run, path, progress))))
+    progress.say(_ask(run, run.folder / SAMPLES.file, progress).sentence())
 
 
 def _ask(run: Run, out: Path, progress: Progress) -> Samples:
-    for samples in sample(run, out, progress):
-        samples.save(out)
-    return samples
+    return save_each(sample(run, out, progress), out)
 
 
 SAMPLE = Task(

@@ -10,7 +10,9 @@ from binas.base.errors import BinasError, ConfigError, ProblemError
 from binas.base.files import read_text, write_text
 from binas.base.progress import Progress
 from binas.base.settings import Settings
+from binas.costs.table import MeasureSettings, known_costs, measure_on_device
 from binas.estimators.registry import candidates, find_candidate
+from binas.search.answers import AnswerRecord
 from binas.search.frontier import Frontier, frontier
 from binas.search.infeasible import why_no_answer
 from binas.search.limits import check_form, parse_limits, parts_of, question_name
@@ -20,8 +22,7 @@ from binas.search.result import SearchResult
 from binas.search.solve import solve
 from binas.search.solvers import SOLVERS
 from binas.tasks._base import AUTO, Step, Task
-from binas.tasks.artefacts import ANSWERS, CHOICE, FRONTIER, SAMPLES, Answer
-from binas.tasks.measure import MeasureSettings, known_costs, measure_on_device
+from binas.tasks.artefacts import ANSWERS, CHOICE, FRONTIER, SAMPLES
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -109,16 +110,15 @@ def _work(run: Run, progress: Progress) -> None:
         raise ProblemError(f"no limit has an answer: {' '.join(item.why for item in known)}")
 
 
-def answer(run: Run, question: str, problem: SearchProblem, progress: Progress) -> Answer:
+def answer(run: Run, question: str, problem: SearchProblem, progress: Progress) -> AnswerRecord:
     """The answer to one question, and why there is none where there is none."""
     settings = run.settings(SearchSettings)
-    on_device = (
-        run.settings(MeasureSettings).measures if settings.closed_loop is None else settings.closed_loop
-    )
+    usual = run.settings(MeasureSettings).measures
+    on_device = usual if settings.closed_loop is None else settings.closed_loop
     result, why = search_for(problem, settings, on_device and _is_measured(problem), progress)
     if why:
         progress.say(why)
-    return Answer.of(question, problem, result, why, estimator_name(run))
+    return AnswerRecord.of(question, problem, result, why, run.tables.estimator_name(settings.estimator))
 
 
 def search_for(
@@ -155,21 +155,15 @@ def read_frontier(run: Run) -> Frontier:
     return Frontier.from_csv(read_text(run.folder / FRONTIER), open_problem(run))
 
 
-def estimator_name(run: Run) -> str:
-    """The estimator the search of a run believes."""
-    name = run.settings(SearchSettings).estimator
-    return CHOICE.read(run).chosen if name == AUTO else name
-
-
 def _estimator(run: Run) -> dict[str, Any]:
     """The estimator, and the samples where it learned from them; the figures of the check do not matter."""
     from binas.base.files import exists
     from binas.base.identity import file_digest
 
-    if run.settings(SearchSettings).estimator == AUTO and not exists(run.folder / CHOICE.file):
+    name, samples = run.settings(SearchSettings).estimator, run.folder / SAMPLES.file
+    if name == AUTO and not exists(run.folder / CHOICE.file):
         return {"estimator": None}
-    name = estimator_name(run)
-    samples = run.folder / SAMPLES.file
+    name = run.tables.estimator_name(name)
     learned = find_candidate(name).learns and exists(samples)
     return {"estimator": name, **({"samples": file_digest(samples)[:16]} if learned else {})}
 

@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from binas.base.progress import Progress
+from binas.data.config import DataRecord
 from binas.tasks._base import Step, Task
-from binas.tasks.artefacts import DATA, HEAVIEST, SUPERNET, DataRecord
+from binas.tasks.artefacts import DATA, HEAVIEST, SUPERNET
 from binas.training.config import TrainSettings
 
 if TYPE_CHECKING:
+    from binas.run.config import Change
     from binas.run.run import Run
     from binas.training.phases import Bench
 
 
 def _record_data(run: Run, progress: Progress) -> None:
     """Write what the images are."""
-    data = run.data
-    height, width = data.size
-    parts = {name: len(getattr(data, name)) for name in ("train", "validation", "test")}
-    DATA.write(
-        run,
-        DataRecord(
-            fingerprint=data.fingerprint(),
-            images=parts,
-            classes=data.classes,
-            channels=data.channels,
-            height=height,
-            width=width,
-        ),
-    )
-    progress.say(
-        f"{parts['train']:,} images to train with, {parts['validation']:,} to validate, {parts['test']:,} to test; "
-        f"{len(data.classes)} classes of {data.channels} x {height} x {width}"
-    )
+    record = DataRecord.of(run.data)
+    DATA.write(run, record)
+    progress.say(record.sentence())
 
 
 def _train_heaviest(run: Run, progress: Progress) -> None:
@@ -52,16 +41,17 @@ def _train_supernet(run: Run, progress: Progress) -> None:
     train_supernet(train_heaviest(run.space, where), where)
 
 
-def bench(run: Run, progress: Progress) -> Bench:
-    """Where training happens; figures and progress are those of the first process."""
+def bench(run: Run, progress: Progress | None, folder: Path | None = None) -> Bench:
+    """Where training happens, in the run's folder or one in it; figures and progress are those of the first process."""
     from binas.training.loop import make_accelerator
     from binas.training.phases import Bench
     from binas.training.reporting import Reporter
 
     settings = run.settings(TrainSettings)
     accelerator = make_accelerator(settings)
-    reporter = Reporter(run.folder, progress) if accelerator.is_main_process else Reporter()
-    return Bench(run.data, settings, run.folder, accelerator, reporter)
+    place = folder or run.folder
+    reporter = Reporter(place, progress) if accelerator.is_main_process else Reporter()
+    return Bench(run.data, settings, place, accelerator, reporter)
 
 
 def is_helper() -> bool:
@@ -69,18 +59,36 @@ def is_helper() -> bool:
     return os.environ.get("RANK", "0") != "0"
 
 
-def meet(run: Run) -> None:
+def train_run(
+    folder: Path, config: Path | None, changes: Iterable[Change], redo: bool, progress: Progress
+) -> Run | None:
+    """Start a run, or open it, and train; None in every process of a launcher but the first.
+
+    The others do both phases in step with it, and write nothing.
+    """
+    from binas.run.engine import advance
+    from binas.run.run import Run
+    from binas.run.start import configure, create_run
+    from binas.space.files import load_space
+
+    chosen = configure(folder, config, changes)
+    if is_helper():
+        run = Run(folder, chosen, load_space(chosen.space), look_again=True)
+        _meet(run)
+        _train_supernet(run, Progress())
+        return None
+    run = create_run(folder, chosen, redo, progress, [TRAIN])
+    _meet(run)
+    advance(run, TRAIN.steps, progress)
+    return run
+
+
+def _meet(run: Run) -> None:
     """Wait for the other processes of a launcher, so that all find the folder as the first has prepared it."""
     if os.environ.get("WORLD_SIZE", "1") != "1":
         from binas.training.loop import make_accelerator
 
         make_accelerator(run.settings(TrainSettings)).wait_for_everyone()
-
-
-def help_training(run: Run) -> None:
-    """What every process but the first does: both phases, each in step with the others; it writes nothing."""
-    meet(run)
-    _train_supernet(run, Progress())
 
 
 def _images(run: Run) -> dict[str, Any]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, Literal
+
+from binas.base.settings import FileRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +41,24 @@ class Judgement:
     one_shot: HeldOut
     tuned: HeldOut
     epoch: int
+
+
+class NetworkRecord(FileRecord):
+    """A fine-tuned network of a run.
+
+    ``judgement`` holds the accuracies with the supernet's weights and after fine-tuning; ``seconds`` is the time of
+    the call that finished it. ``settings`` are those of ``finetune``, one level of dotted names. ``weights`` is
+    a short hash of what the figures belong to.
+    """
+
+    format: Literal["binas/network"] = "binas/network"
+    version: Literal[1] = 1
+    name: str
+    architecture: str
+    from_scratch: bool
+    settings: dict[str, Any]
+    weights: str
+    judgement: Judgement
+    parameters: int
+    macs: int
+    seconds: float

@@ -24,6 +24,7 @@ from binas.base.errors import CheckpointError, TrainingError
 from binas.base.identity import changes
 from binas.data.augment import Augmentation
 from binas.data.dataset import ImageData
+from binas.supernet.network import keep_memory
 from binas.training.checkpoint import (
     Checkpoint,
     has_checkpoint,
@@ -88,6 +89,7 @@ class Job:
 
 def make_accelerator(config: TrainSettings) -> Accelerator:
     """Device, processes and mixed precision, from the settings and the launcher's environment."""
+    keep_memory()
     unused = DistributedDataParallelKwargs(find_unused_parameters=True)  # a step uses some configs only
     return Accelerator(
         mixed_precision=config.mixed_precision, cpu=config.device == "cpu", kwargs_handlers=[unused]

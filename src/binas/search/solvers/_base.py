@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from binas.base.errors import MissingPackageError, ProblemError
 from binas.base.packages import missing
@@ -47,6 +47,21 @@ class Solver(ABC):
     def missing(cls) -> str | None:
         """The pip line without which this solver cannot run, found without importing anything; None if it can."""
         return missing(cls.requires)
+
+    @classmethod
+    def to_json(cls) -> dict[str, Any]:
+        """The object that ``binas solvers --json`` lists."""
+        can = cls.capabilities
+        return {
+            "name": cls.name,
+            "exact": can.exact,
+            "objectives": sorted(can.objectives),
+            "max_limits": can.max_limits,
+            "lower_limits": can.lower_limits,
+            "summary": can.summary,
+            "available": cls.missing() is None,
+            "missing": cls.missing(),
+        }
 
     @abstractmethod
     def solve(self, problem: SearchProblem, options: Options) -> Answer:

@@ -10,10 +10,15 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from packaging.requirements import Requirement
 
 from binas.base.packages import EXTRAS
+from binas.estimators import BilinearEstimator
+from binas.space import load_space, sample_many
+from binas.tables import Sample, Samples
+from binas.testing.paper_example import paper_contributions
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -89,6 +94,7 @@ def test_the_core_searches_and_writes_its_page(run, tmp_path):
         ["example", "paper", "ex"],
         ["search", "ex", "-l", "latency=45ms"],
         ["search", "ex", "-l", "latency=45ms", "--solver", "milp"],
+        ["search", "ex", "-l", "latency=45ms", "-l", "params=5M", "--solver", "bcfw"],
         ["frontier", "ex", "--cost", "latency", "--plot", "frontier.html"],
         ["report", "ex", "-l", "latency=45ms"],
         ["insights", "ex"],
@@ -99,6 +105,44 @@ def test_the_core_searches_and_writes_its_page(run, tmp_path):
     assert (tmp_path / "ex" / "report.html").stat().st_size > 100_000
     assert "networks" in (tmp_path / "frontier.html").read_text(encoding="utf-8")
     assert "pip install 'binas[scip]'" in outcomes[-2][1].replace("\n", " ")
+
+
+def test_the_core_explains_compares_and_learns(run, tmp_path):
+    """Tables of costs, spaces, judging and learning estimators, limits that nothing keeps."""
+    space, rng = load_space("imagenet-mbconv"), np.random.default_rng(0)
+    architectures = list(dict.fromkeys(sample_many(space, 60, 0)))
+    truth = BilinearEstimator(paper_contributions(space)).predict(architectures)
+    rows = [
+        (item, (value + 0.1 * rng.normal(size=2)).tolist())
+        for item, value in zip(architectures, truth, strict=True)
+    ]
+    samples = tuple(Sample(item, sum(halves) / 2, 0.1, 1000, tuple(halves)) for item, halves in rows)
+    run(["example", "paper", "ex"])
+    Samples(space, samples).save(tmp_path / "ex" / "samples.json")
+    outcomes = run(
+        ["explain", "ex", str(architectures[0]), "-l", "latency=60ms"],
+        ["costs", "show", "ex/costs.json"],
+        ["costs", "diff", "ex/costs.json", "ex/costs.json"],
+        ["costs", "merge", "ex/costs.json", "--out", "merged.json"],
+        ["space", "show", "ex/space.yaml"],
+        ["check", "ex", "--resamples", 5],
+        [
+            "predictors",
+            "ex",
+            "--fit",
+            "additive",
+            "--fit",
+            "within-stage",
+            "--samples",
+            40,
+            "--test",
+            15,
+        ],
+    )
+    assert [(code, err) for code, _, err in outcomes] == [(0, "")] * len(outcomes)
+    ((code, _, err),) = run(["search", "ex", "-l", "latency=10ms", "-l", "params=1M"])
+    assert code == 2
+    assert "The smallest change that works" in err
 
 
 def test_what_is_missing_is_named_with_its_pip_line(run):

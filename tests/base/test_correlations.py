@@ -32,6 +32,21 @@ def test_against_definitions_and_libraries(digits: int) -> None:
     assert pearson(x, y) == pytest.approx(stats.pearsonr(x, y).statistic)
 
 
+@pytest.mark.parametrize("count", [2, 3, 255, 256, 257, 1000, 40_000])
+@pytest.mark.parametrize("different", [3, 50, 10**9])
+def test_the_same_as_scipy_for_any_number_of_samples_and_ties(count: int, different: int) -> None:
+    x, y = np.random.default_rng(count).integers(different, size=(2, count)).astype(float)
+    y = np.floor(y / 2 + x / 2)
+    assert kendall(x, y) == pytest.approx(stats.kendalltau(x, y).statistic, abs=1e-14, nan_ok=True)
+    if len(set(x)) > 1 and len(set(y)) > 1:
+        assert spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-12)
+
+
+def test_a_number_that_is_none_has_no_rank() -> None:
+    x = [1.0, math.nan, 2.0]
+    assert all(math.isnan(metric(x, [1.0, 2.0, 3.0])) for metric in (kendall, spearman))
+
+
 @pytest.mark.parametrize(("y", "expected"), [([1.0, 2.0], 1.0), ([2.0, 1.0], -1.0), ([1.0, 1.0], math.nan)])
 def test_two_samples(y: list[float], expected: float) -> None:
     assert kendall([1.0, 2.0], y) == pytest.approx(expected, nan_ok=True)

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from scipy.optimize import lsq_linear
 
 from binas.base.interval import Interval
 from binas.costs.calibrate import (
@@ -10,6 +11,7 @@ from binas.costs.calibrate import (
     FORMULAS,
     SUM,
     MeasuredNetwork,
+    _least_squares,
     apply_calibration,
     block_sums,
     calibrate,
@@ -123,3 +125,12 @@ def test_a_calibrated_table_survives_its_file(tmp_path):
         assert again.values.equals(table.values)
         assert again.provenance == table.provenance
         assert math.isclose(again.fixed, table.fixed)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_least_squares_are_those_of_scipy(seed):
+    rng = np.random.default_rng(seed)
+    design, right = rng.normal(size=(12, 2 + seed % 5)), rng.normal(size=12)
+    lower = np.r_[0.0, np.full(design.shape[1] - 2, -np.inf), 0.0]
+    expected = lsq_linear(design, right, bounds=(lower, np.inf), method="bvls").x
+    assert _least_squares(design, right) == pytest.approx(expected, abs=1e-9)

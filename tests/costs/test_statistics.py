@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from scipy import stats
 
 from binas.costs.statistics import estimate, find_drift
 
@@ -23,6 +24,15 @@ def test_another_unit_scales_everything_but_ratios(samples, factor):
     assert other.stderr == pytest.approx(one.stderr * factor)
     assert other.uncertainty == pytest.approx(one.uncertainty, rel=1e-9, abs=1e-12)
     assert (other.spread, other.count) == (one.spread, one.count)
+
+
+@pytest.mark.parametrize("quantile", [0.1, 0.25, 0.5])
+@pytest.mark.parametrize("count", [1, 2, 17, 400, 5000])
+def test_the_order_statistics_are_those_of_the_binomial_distribution(quantile, count):
+    low, high = stats.binom.ppf((0.025, 0.975), count, quantile)
+    found = estimate(np.arange(1.0, count + 1), quantile)
+    assert found.low == min(found.value, max(low, 1))
+    assert found.high == max(found.value, min(high + 1, count))
 
 
 @pytest.mark.parametrize(("quantile", "count"), [(0.1, 60), (0.25, 40), (0.5, 20)])

@@ -97,12 +97,20 @@ def _fit(basis: Array, rows: Array, measured: Array) -> Array:
     design = rows @ basis / measured[:, None]
     largest = np.abs(design).max(axis=0)
     size = np.where(largest > 0, largest, 1.0)  # a stage may be empty in every network
-    lower = np.full(basis.shape[1], -np.inf)
-    lower[[0, -1]] = 0.0
-    from scipy.optimize import lsq_linear  # of the extra train; tables are read without it
+    return np.asarray(
+        basis @ (_least_squares(design / size, np.ones(len(measured))) / size), dtype=np.float64
+    )
 
-    solution = lsq_linear(design / size, np.ones(len(measured)), bounds=(lower, np.inf), method="bvls")
-    return np.asarray(basis @ (solution.x / size), dtype=np.float64)
+
+def _least_squares(design: Array, right: Array) -> Array:
+    """min ||design x - right|| with the first and the last of x not negative: the best of the four sets of zeros."""
+    solutions = []
+    for zeros in ([], [0], [-1], [0, -1]):
+        free, x = np.delete(np.arange(design.shape[1]), zeros), np.zeros(design.shape[1])
+        x[free] = np.linalg.lstsq(design[:, free], right, rcond=None)[0]
+        if x[0] >= 0 and x[-1] >= 0:
+            solutions.append(x)
+    return min(solutions, key=lambda x: float(((design @ x - right) ** 2).sum()))
 
 
 def calibrate(space: SearchSpace, isolated: Cost, networks: Sequence[MeasuredNetwork]) -> Calibration:

@@ -58,26 +58,37 @@ class _GurobiModel:
         self.model = self.gurobi.Model(env=self.environment)
         for name, value in _settings(options).items():
             self.model.setParam(name, value)
-        self.x = self.model.addMVar(program.size, vtype="B")
+        self.x = [self.model.addVar(vtype="B") for _ in range(program.size)]  # its matrices would need scipy
         self._constrain()
         self._set_objective()
         point = start_point(program, options)
         if point is not None:
-            self.x.Start = point
+            for variable, value in zip(self.x, point.tolist(), strict=True):
+                variable.Start = value
 
     def _constrain(self) -> None:
-        x, model = self.x, self.model
-        model.addMConstr(self.program.equality.to_dense(), x, "=", self.program.right)
+        model, equality = self.model, self.program.equality
+        for (columns, values), right in zip(equality.rows(), self.program.right.tolist(), strict=True):
+            model.addConstr(self._linear(columns, values) == right)
         for form, bound in self.program.limits:
-            if len(form.weights):
-                model.addMQConstr(_products(form), form.linear, "<", bound, x, x, x)
-            else:
-                model.addConstr(form.linear @ x <= bound)
+            model.addConstr(self._expression(form) <= bound)
+
+    def _expression(self, form: Form) -> Any:
+        """The form in Gurobi's variables, quadratic only where it has products."""
+        used = np.flatnonzero(form.linear)
+        linear = self._linear(used.tolist(), form.linear[used].tolist()) + form.constant
+        if not len(form.weights):
+            return linear
+        left, right = ([self.x[i] for i in part.tolist()] for part in (form.left, form.right))
+        expression = self.gurobi.QuadExpr(linear)
+        expression.addTerms(form.weights.tolist(), left, right)
+        return expression
+
+    def _linear(self, columns: list[int], values: list[float]) -> Any:
+        return self.gurobi.LinExpr(values, [self.x[i] for i in columns])
 
     def _set_objective(self) -> None:
-        form, sense = self.program.objective, self.gurobi.GRB.MAXIMIZE
-        products = _products(form) if len(form.weights) else None
-        self.model.setMObjective(products, form.linear, form.constant, self.x, self.x, self.x, sense)
+        self.model.setObjective(self._expression(self.program.objective), self.gurobi.GRB.MAXIMIZE)
 
     def run(self, seconds: float) -> Outcome:
         """Solve (again) and translate Gurobi's answer."""
@@ -93,7 +104,7 @@ class _GurobiModel:
         if model.SolCount == 0:
             return Outcome(Status.STOPPED_WITHOUT_ANSWER, None, bound, nodes)
         status = Status.OPTIMAL if model.Status == codes.OPTIMAL else Status.STOPPED_WITH_ANSWER
-        return Outcome(status, np.array(self.x.X), bound, nodes)
+        return Outcome(status, np.array(self.model.getAttr("X", self.x)), bound, nodes)
 
     def _explained(self, error: Any) -> Exception:
         """What a user can do about a missing or size-limited licence; other errors stay as they are."""
@@ -113,19 +124,12 @@ class _GurobiModel:
 
     def forbid(self, ones: list[int]) -> None:
         """Cut off one architecture."""
-        self.model.addConstr(self.x[ones].sum() <= len(ones) - 1)
+        self.model.addConstr(self._linear(ones, [1.0] * len(ones)) <= len(ones) - 1)
 
     def close(self) -> None:
         """Free memory and licence."""
         self.model.dispose()
         self.environment.dispose()
-
-
-def _products(form: Form) -> Any:
-    """The weights as a dense matrix: a sparse one would have to be scipy's."""
-    matrix = np.zeros((len(form.linear), len(form.linear)))
-    matrix[form.left, form.right] = form.weights
-    return matrix
 
 
 def _settings(options: Options) -> dict[str, Any]:

@@ -85,10 +85,8 @@ def cbc(problem: SearchProblem, time_limit: float = 1e9) -> tuple[float, Archite
     model = pulp.LpProblem("binas", pulp.LpMaximize)
     x = [pulp.LpVariable(f"x{i}", cat="Binary") for i in range(len(form.objective))]
     model += pulp.lpDot(form.objective.tolist(), x)
-    matrix = form.equality
-    for row, right in enumerate(form.right.tolist()):
-        part = slice(matrix.indptr[row], matrix.indptr[row + 1])
-        pairs = zip(matrix.indices[part].tolist(), matrix.data[part].tolist(), strict=True)
+    for entries, right in zip(form.equality.rows(), form.right.tolist(), strict=True):
+        pairs = zip(*entries, strict=True)
         model += pulp.LpAffineExpression([(x[j], v) for j, v in pairs]) == right
     for row, bound in zip(form.rows.tolist(), form.bounds.tolist(), strict=True):
         model += pulp.lpDot(row, x) <= bound
@@ -114,9 +112,7 @@ def cplex_tight(problem: SearchProblem, time_limit: float) -> tuple[float, Archi
     model.parameters.mip.tolerances.mipgap.set(0.0)
     model.objective.set_sense(model.objective.sense.maximize)
     model.variables.add(obj=form.objective.tolist(), types="B" * len(form.objective))
-    matrix, indices = form.equality, list(range(len(form.objective)))
-    parts = [slice(matrix.indptr[r], matrix.indptr[r + 1]) for r in range(len(form.right))]
-    rows = [[matrix.indices[part].tolist(), matrix.data[part].tolist()] for part in parts]
+    indices, rows = list(range(len(form.objective))), list(map(list, form.equality.rows()))
     model.linear_constraints.add(lin_expr=rows, senses="E" * len(rows), rhs=form.right.tolist())
     costs = [[indices, row.tolist()] for row in form.rows]
     model.linear_constraints.add(lin_expr=costs, senses="L" * len(costs), rhs=form.bounds.tolist())
@@ -137,7 +133,7 @@ def gurobi_tight(problem: SearchProblem, time_limit: float) -> tuple[float, Arch
     model.setParam("TimeLimit", time_limit)
     model.setParam("MIPGap", 0.0)
     x = model.addMVar(len(form.objective), vtype="B")
-    model.addConstr(form.equality @ x == form.right)
+    model.addConstr(form.equality.to_dense() @ x == form.right)
     model.addConstr(form.rows @ x <= form.bounds)
     model.setObjective(form.objective @ x, gurobipy.GRB.MAXIMIZE)
     start = time.perf_counter()

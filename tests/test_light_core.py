@@ -60,8 +60,8 @@ def blocked():
     names = {
         module for module, dists in homes.items() if not core & {d.lower().replace("_", "-") for d in dists}
     }
-    assert "torch" in names
-    assert not names & {"numpy", "scipy", "highspy", "pydantic", "typer", "rich", "yaml", "binas"}
+    assert {"torch", "scipy"} <= names
+    assert not names & {"numpy", "highspy", "pydantic", "typer", "rich", "yaml", "binas"}
     return sorted({*names, *EXTRAS})
 
 

@@ -223,6 +223,17 @@ class TestVerify:
         for wrong in ("few", 0):
             assert "--samples" in refusal("costs", "verify", tmp_path / "costs.json", "--samples", wrong)
 
+    def test_json_with_a_picture_is_still_json(self, folder, tmp_path, monkeypatch):
+        file, plot = tmp_path / "costs.json", tmp_path / "check.html"
+        costs_of(folder).save(file)
+
+        def measure_space(space, how, samples, seed, name, old: Cost):
+            return MeasuredCost(old, SimpleNamespace(estimates={}, seconds=0.0, warnings=()))
+
+        monkeypatch.setattr("binas.costs.measure.measure_space", measure_space)
+        assert answer("costs", "verify", file, "--space", folder / "space.yaml", "--plot", plot)["kept"]
+        assert "<html" in plot.read_text()
+
     def test_a_table_that_was_never_measured_here(self, tmp_path):
         from binas.costs import analytic_costs
 

@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from calling import answer, contents, refusal, said
 
 from binas.testing.paper_example import write_paper_example
@@ -60,9 +59,7 @@ class TestOfARun:
         assert answer("report", finished, "--cost", "macs")["done"] == []
         assert answer("report", finished, "--cost", "none")["done"] == ["report"]
 
-    @pytest.mark.parametrize("name", ["report.html"])
-    def test_a_question_without_a_place_leaves_the_run_s_page(self, finished, name):
-        before = (finished / name).read_bytes()
-        said("report", finished, "-l", "latency=40%")
-        assert (finished / name).read_bytes() == before
-        assert "was done already" in said("report", finished)
+    def test_a_question_says_where_its_page_goes(self, finished):
+        before = contents(finished)
+        assert "--out" in refusal("report", finished, "-l", "latency=40%")
+        assert contents(finished) == before

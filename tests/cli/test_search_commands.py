@@ -108,6 +108,13 @@ class TestOneGrammar:
     def test_joined_by_and(self, finished_once, limits, asked):
         assert same(answer("search", finished_once, "-l", " and ".join(limits))) == same(asked)
 
+    def test_as_the_readme_writes_it(self, finished, tmp_path):
+        apart = answer("search", finished, "-l", "latency=25%", "-l", "params<=300k")
+        assert same(answer("search", finished, "-l", "latency=25% and params<=300k")) == same(apart)
+        assert same(
+            answer("search", finished, "--limits", "latency=25% and params<=300k")["networks"][0]
+        ) == same(apart)
+
     def test_as_the_run_s_own_question(self, finished, limits, asked):
         question = " and ".join(limits)
         found = answer("search", finished, "--limits", question)
@@ -141,8 +148,8 @@ class TestOneGrammar:
         assert at["accuracy"] == pytest.approx(asked["accuracy"])
 
     def test_percent_on_the_paper_s_tables(self, example):
-        joined = answer("search", example, "-l", "latency=5% and params<=5M")
-        assert same(joined) == same(answer("search", example, "-l", "latency=5%", "-l", "params<=5M"))
+        joined = answer("search", example, "-l", "latency=5% and params<=3.5M")
+        assert same(joined) == same(answer("search", example, "-l", "latency=5%", "-l", "params<=3.5M"))
         assert all(price["gain"] > 0 for price in joined["price"])  # both bind
         least, most = load(example).costs["latency"].range(load(example).space)
         assert joined["costs"]["latency"]["limit"] == pytest.approx(least + 0.05 * (most - least))

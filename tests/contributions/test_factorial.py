@@ -6,6 +6,7 @@ from scipy.stats import kendalltau
 
 from binas.base.errors import ConfigError, EvaluatorError
 from binas.contributions import TableEvaluator, factorial, factorial_contributions, paper, paper_passes
+from binas.contributions.design import sparse_rows
 from binas.contributions.factorial import looks, stability
 from binas.contributions.normal import normal_equations
 from binas.contributions.shrinkage import choose_settings
@@ -43,7 +44,7 @@ def test_intervals_of_shrunken_fits_cover(record, outcome, images, passes, point
     """Shrinkage biases single contributions; the intervals say so. Predicted differences are covered as well."""
     inside, pairs, sizes = [], [], []
     widest = 4.0 if outcome == "correct" else 2.0  # 0/1 outcomes of few images leave the size of effects open
-    rows = SPACE.layout.sparse_rows(*SPACE.to_indices(sample_many(SPACE, 40, 9))).toarray()
+    rows = sparse_rows(SPACE, *SPACE.to_indices(sample_many(SPACE, 40, 9))).toarray()
     gaps = np.column_stack([np.zeros(20), rows[:20] - rows[20:]])
     for seed in range(12):
         truth = known_contributions(SPACE, seed, points)
@@ -94,7 +95,7 @@ def test_soft_outcomes_that_mislead_are_overruled_by_correctness(record):
     class Misleading(KnownEvaluator):
         def outcomes(self, images, depths, configs):
             found = super().outcomes(images, depths, configs)
-            wrong = SPACE.layout.sparse_rows(depths, configs).toarray()[:, where] @ truth.values.configs[0][0]
+            wrong = sparse_rows(SPACE, depths, configs).toarray()[:, where] @ truth.values.configs[0][0]
             chance = np.exp(found.log_probability) - 2 * wrong / 100
             return type(found)(found.correct, np.log(np.clip(chance, 0.01, 1)).astype(np.float32))
 

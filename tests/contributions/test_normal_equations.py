@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from binas.contributions import normal
+from binas.contributions.design import sparse_rows
 from binas.contributions.normal import normal_equations, score_products
 from binas.contributions.outcomes import outcome_values
 from binas.contributions.paths import balanced_paths
@@ -22,7 +23,7 @@ def written_out(recorded):
     """Contrasts x and outcomes y of all evaluations, minus image means; and the image of each."""
     images, parts = np.arange(recorded.journal.images), []
     for number in range(recorded.passes):
-        rows = SPACE.layout.sparse_rows(*balanced_paths(SPACE, images, number, recorded.seed)).toarray()
+        rows = sparse_rows(SPACE, *balanced_paths(SPACE, images, number, recorded.seed)).toarray()
         outcomes = recorded.journal.read(number, 0, len(images))
         values = [outcome_values(outcomes, kind) for kind in recorded.kinds]
         parts.append((rows @ recorded.design.contrasts, np.stack(values, 1)))

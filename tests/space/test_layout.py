@@ -70,7 +70,6 @@ class TestRows:
         for where, entry in zip(layout.slices, positions[0].tolist(), strict=True):
             assert where.start <= entry < where.stop or (entry == layout.size and not z[where].any())
         assert layout.rows([architecture]).tolist() == [z.tolist()]
-        assert layout.sparse_rows(*space.to_indices([architecture])).toarray().tolist() == [z.tolist()]
 
     @given(spaces_with_architecture())
     def test_entries_of_z_stand_for_their_choices(self, pair: Pair) -> None:

@@ -11,6 +11,7 @@ from binas.base.errors import MissingPackageError
 # Importable module -> extra of pyproject.toml. What is not here belongs to the core, or to somebody else's plugin.
 EXTRAS: dict[str, str] = {
     "torch": "train",
+    "scipy": "train",
     "safetensors": "train",
     "PIL": "train",
     "kornia": "train",

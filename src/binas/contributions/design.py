@@ -19,14 +19,23 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag, helmert
+from scipy.sparse import csr_array
 
-from binas.contributions.outcomes import Array
+from binas.contributions.outcomes import Array, Indices
 from binas.space.space import Config, OptionValue, SearchSpace
 from binas.tables.contributions import Contributions
 from binas.tables.entries import Column, Provenance, today
 from binas.version import __version__
 
 Label = tuple[str, OptionValue]
+
+
+def sparse_rows(space: SearchSpace, depths: Indices, configs: Indices) -> csr_array:
+    """z of every path given by its indices (``SearchSpace.to_indices``), as a sparse matrix (n, size)."""
+    size, positions = space.layout.size, space.layout.positions(depths, configs)
+    active = positions < size
+    ends = np.concatenate([[0], active.sum(axis=1).cumsum()])
+    return csr_array((np.ones(int(ends[-1])), positions[active], ends), shape=(len(positions), size))
 
 
 @dataclass(frozen=True)

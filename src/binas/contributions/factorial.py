@@ -16,7 +16,7 @@ import numpy as np
 from binas.base.errors import ConfigError
 from binas.base.progress import Progress
 from binas.base.statistics import kendall
-from binas.contributions.design import Design, table_of
+from binas.contributions.design import Design, sparse_rows, table_of
 from binas.contributions.journal import Journal
 from binas.contributions.normal import GROUPS, Recorded, Sums, normal_equations
 from binas.contributions.outcomes import Evaluator, OutcomeKind
@@ -107,7 +107,7 @@ def stability(design: Design, sums: Sums, settings: Settings, seed: int) -> floa
     The rankings are those of ``JUDGED`` random architectures; halves know less than the whole, so the ranking from
     all images is more stable than this number says.
     """
-    rows = design.space.layout.sparse_rows(*design.space.to_indices(sample_many(design.space, JUDGED, seed)))
+    rows = sparse_rows(design.space, *design.space.to_indices(sample_many(design.space, JUDGED, seed)))
     rng, taus = np.random.default_rng([seed, 2]), []
     for _ in range(SPLITS):
         groups = rng.permutation(len(sums.grams))

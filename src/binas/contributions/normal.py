@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from binas.contributions.design import Design
+from binas.contributions.design import Design, sparse_rows
 from binas.contributions.journal import Journal
 from binas.contributions.outcomes import Array, Indices, OutcomeKind, outcome_values
 from binas.contributions.paths import balanced_paths
@@ -88,7 +88,7 @@ class Recorded:
     def _stretch(self, images: Indices) -> Stretch:
         numbers, ends = range(self.passes), (int(images[0]), int(images[-1]) + 1)
         space, read = self.design.space, [self.journal.read(p, *ends) for p in numbers]
-        rows = [space.layout.sparse_rows(*balanced_paths(space, images, p, self.seed)) for p in numbers]
+        rows = [sparse_rows(space, *balanced_paths(space, images, p, self.seed)) for p in numbers]
         values = np.array([[outcome_values(outcomes, kind) for outcomes in read] for kind in self.kinds])
         return Stretch(images, vstack(rows, format="csr"), values)
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import lsq_linear
 
 from binas.base.interval import Interval
 from binas.space.architecture import Architecture
@@ -100,6 +99,8 @@ def _fit(basis: Array, rows: Array, measured: Array) -> Array:
     size = np.where(largest > 0, largest, 1.0)  # a stage may be empty in every network
     lower = np.full(basis.shape[1], -np.inf)
     lower[[0, -1]] = 0.0
+    from scipy.optimize import lsq_linear  # of the extra train; tables are read without it
+
     solution = lsq_linear(design / size, np.ones(len(measured)), bounds=(lower, np.inf), method="bvls")
     return np.asarray(basis @ (solution.x / size), dtype=np.float64)
 

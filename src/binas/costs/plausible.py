@@ -136,7 +136,6 @@ def _line(points: list[_Point]) -> _Line:
     macs, costs = (np.log([getattr(point, key) for point in some]) for key in ("macs", "cost"))
     if np.ptp(macs) == 0:
         return _Line(0.0, float(np.median(costs)))
-    from scipy.stats import theilslopes
-
-    slope, start, *_ = theilslopes(costs, macs)
-    return _Line(float(slope), float(start))
+    first, second = np.nonzero(macs[:, None] < macs)
+    slope = float(np.median((costs[second] - costs[first]) / (macs[second] - macs[first])))
+    return _Line(slope, float(np.median(costs) - slope * np.median(macs)))

@@ -6,6 +6,7 @@ on a quiet machine it hardly differs from the median.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -74,10 +75,17 @@ def estimate(samples: Sequence[float] | Array, quantile: float) -> Estimate:
 def _ranks(count: int, quantile: float) -> tuple[int, int]:
     """Which order statistics, from 0, bound the quantile of so many samples."""
     tail = (1 - CONFIDENCE) / 2
-    from scipy.stats import binom  # slow to import, and settings are read from this room
-
-    low, high = binom.ppf((tail, 1 - tail), count, quantile)
+    low, high = np.searchsorted(_binomial(count, quantile), (tail, 1 - tail))
     return max(int(low) - 1, 0), min(int(high), count - 1)
+
+
+def _binomial(count: int, share: float) -> Array:
+    """P(X <= k) for k = 0, ..., count, X the number of successes of ``share`` in so many trials."""
+    ways = [
+        math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) for k in range(count + 1)
+    ]
+    k = np.arange(count + 1)
+    return np.cumsum(np.exp(ways + k * math.log(share) + (count - k) * math.log1p(-share)))
 
 
 @dataclass(frozen=True, eq=False)

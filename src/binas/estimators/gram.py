@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import EstimatorError
+from binas.estimators.triangular import factorise, solve_lower, solve_lower_transposed
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -62,13 +63,11 @@ def leading_components(gram: Array, count: int, seed: int) -> tuple[Array, Array
     Those that are zero up to rounding are left out. Beyond ``EXACT`` samples the vectors span the leading subspace
     approximately (randomised subspace iteration), from a start given by ``seed``.
     """
-    from scipy.linalg import eigh
-
     if len(gram) <= EXACT:
-        values, vectors = eigh(gram, check_finite=False)
+        values, vectors = np.linalg.eigh(gram)
     else:
         basis = _leading_subspace(gram, min(len(gram), count + OVERSAMPLING), seed)
-        values, inner = eigh(basis.T @ (gram @ basis), check_finite=False)
+        values, inner = np.linalg.eigh(basis.T @ (gram @ basis))
         vectors = basis @ inner
     kept = np.flatnonzero(values > len(gram) * np.finfo(float).eps * values[-1])[::-1][:count]
     if not len(kept):
@@ -77,11 +76,9 @@ def leading_components(gram: Array, count: int, seed: int) -> tuple[Array, Array
 
 
 def _leading_subspace(gram: Array, size: int, seed: int) -> Array:
-    from scipy.linalg import qr
-
     basis = np.random.default_rng(seed).normal(size=(len(gram), size))
     for _ in range(STEPS):
-        basis, _ = qr(gram @ basis, mode="economic", overwrite_a=True, check_finite=False)
+        basis, _ = np.linalg.qr(gram @ basis)
     return basis
 
 
@@ -109,24 +106,20 @@ def component_errors(vectors: Array, target: Array, folds: int, seed: int) -> Ar
 
 def _split_errors(scores: Array, target: Array, held: Indices) -> Array:
     """Summed squared errors on ``held`` by number of components."""
-    from scipy.linalg import qr, solve_triangular
-
     used = np.setdiff1d(np.arange(len(target)), held)
-    (factor,) = qr(np.column_stack([scores[used], target[used]]), mode="r", check_finite=False)
+    factor: Array = np.asarray(np.linalg.qr(np.column_stack([scores[used], target[used]]), mode="r"))
     size = scores.shape[1]
     reduced, projected = factor[:size, :size], factor[:size, size]
-    basis = solve_triangular(reduced.T, scores[held].T, lower=True, check_finite=False).T
+    basis = solve_lower(reduced.T, scores[held].T).T
     predicted = np.cumsum(basis * projected, axis=1)[:, 1:]
     return np.asarray(((predicted - target[held, None]) ** 2).sum(axis=0))
 
 
 def ridge_fit(gram: Array, target: Array, ridge: float) -> Array:
     """c = (K + ridge I)^-1 y: minimises ||y - X W||^2 + ridge ||W||^2. Overwrites ``gram``."""
-    from scipy.linalg import cho_factor, cho_solve
-
     gram[np.diag_indices_from(gram)] += ridge
-    factor = cho_factor(gram.T, overwrite_a=True, check_finite=False)  # columns as LAPACK wants them: no copy
-    return np.asarray(cho_solve(factor, target, check_finite=False))
+    factor = factorise(gram)
+    return solve_lower_transposed(factor, solve_lower(factor, target))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,14 +141,12 @@ class Posterior:
 
     def errors(self, rows: Array) -> Array:
         """Standard errors of the fit at new rows z, (n,)."""
-        from scipy.linalg import cho_solve
-
         inner = self._inner(rows, self.rows)
         own = np.array([float(self._inner(row[None], row[None])[0, 0]) for row in rows])
         mean = inner.mean(axis=1)
         centred = inner - mean[:, None] - self._means + self._means.mean()
         left = own - 2 * mean + self._means.mean()
-        left -= (centred * cho_solve(self._factor, centred.T, check_finite=False).T).sum(axis=1)
+        left -= (solve_lower(self._factor, centred.T) ** 2).sum(axis=0)  # k' (L L')^-1 k
         return np.asarray(np.sqrt(self._noise * (1 / len(self.rows) + np.maximum(left, 0.0) / self.ridge)))
 
     def _inner(self, left: Array, right: Array) -> Array:
@@ -171,19 +162,14 @@ class Posterior:
         return np.asarray(self._inner(self.rows, self.rows).mean(axis=0))
 
     @cached_property
-    def _factor(self) -> tuple[Array, bool]:
-        from scipy.linalg import cho_factor
-
+    def _factor(self) -> Array:
         gram = gram_matrix(self.rows, self.groups, self.weight)
         gram[np.diag_indices_from(gram)] += self.ridge
-        factor, lower = cho_factor(gram, check_finite=False)
-        return factor, bool(lower)
+        return factorise(gram)
 
     @cached_property
     def _noise(self) -> float:
-        from scipy.linalg import cho_solve
-
-        return self.ridge * float(self.target @ cho_solve(self._factor, self.target)) / len(self.target)
+        return self.ridge * float((solve_lower(self._factor, self.target) ** 2).sum()) / len(self.target)
 
 
 def choose_ridge(
@@ -209,9 +195,7 @@ def choose_ridge(
 
 def ridge_errors(gram: Array, target: Array) -> tuple[Array, Array]:
     """Ridges, as multiples of the mean eigenvalue, and the leave-one-out error of each."""
-    from scipy.linalg import eigh
-
-    values, vectors = eigh(gram, check_finite=False)
+    values, vectors = np.linalg.eigh(gram)
     values = np.maximum(values, 0.0)
     if not values[-1] > 0.0:
         raise EstimatorError("all samples are the same to this predictor; there is nothing to learn from.")

@@ -13,7 +13,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from binas.search.highs import LinearProgram, solve_linear
 from binas.search.matrices import structure
+from binas.search.sparse import Sparse
 from binas.search.terms import Terms
 
 Array = NDArray[np.float64]
@@ -179,28 +181,21 @@ def solve_dual(padded: Padded, sweeps: int = 2) -> Dual:
 
 def relaxation_multipliers(terms: Terms) -> Array:
     """Dual prices of the cost rows in the linear relaxation of the tight form (by HiGHS); zeros if it has none."""
-    import highspy
-
     equality, right = structure(terms.space)
     data = np.concatenate(
         [*(b for stage in terms.stages for b in stage.blocks), *(s.depth for s in terms.stages)], axis=1
     )
     scales = np.maximum(np.abs(data).max(axis=1), 1e-300)
     budget = (terms.bounds - terms.constant[1:]) / scales[1:]
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    highs.setOptionValue("threads", 1)
-    highs.addVars(data.shape[1], np.zeros(data.shape[1]), np.ones(data.shape[1]))
-    highs.changeColsCost(data.shape[1], np.arange(data.shape[1], dtype=np.int32), -data[0] / scales[0])
-    highs.addRows(
-        len(right), right, right, equality.nnz, equality.indptr[:-1].astype(np.int32),
-        equality.indices.astype(np.int32), equality.data,
-    )  # fmt: skip
-    columns = np.arange(data.shape[1], dtype=np.int32)
-    for row, scale, bound in zip(data[1:], scales[1:], budget, strict=True):
-        highs.addRow(-highspy.kHighsInf, float(bound), len(columns), columns, row / scale)
-    highs.run()
-    duals = np.array(highs.getSolution().row_dual[len(right) :])
+    program = LinearProgram(
+        cost=-data[0] / scales[0],
+        matrix=Sparse.stack(equality, Sparse.from_dense(data[1:] / scales[1:, None])),
+        lower=np.append(right, np.full(terms.rows, -np.inf)),
+        upper=np.append(right, budget),
+        least=np.zeros(data.shape[1]),
+        most=np.ones(data.shape[1]),
+    )
+    duals = solve_linear(program).prices[len(right) :]
     if len(duals) != terms.rows or not np.isfinite(duals).all():
         return np.zeros(terms.rows)
     return np.asarray(np.maximum(0.0, -duals) * scales[0] / scales[1:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from binas.base.errors import ProblemError
 from binas.estimators.objective import BilinearObjective
 from binas.search.frontier import Frontier
+from binas.search.highs import LinearProgram, solve_linear
 from binas.search.limits import Limit
 from binas.search.matrices import tight_form
 from binas.search.problem import SearchProblem, evaluate
@@ -20,12 +21,10 @@ from binas.search.restrict import levels
 from binas.search.result import SearchResult, Status
 from binas.search.solve import solve
 from binas.search.solvers.auto import Auto
+from binas.search.sparse import Sparse
 from binas.search.variants import by_variant
 from binas.tables.entries import Column
 from binas.tables.units import format_quantity
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Array = NDArray[np.float64]
 
@@ -228,45 +227,44 @@ def _joint(problem: SearchProblem) -> tuple[Relaxation, ...]:
     min t  s.t.  sign * cost_k <= sign * limit_k + t * |limit_k|  for every limit k, over architectures; for a
     maximum the same for each of its entries that the architecture uses, and for its fixed part.
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import csr_array, hstack, vstack
-
     if problem.variants:
         every = [changes for single in by_variant(problem).values() if (changes := _joint(single))]
         return min(every, key=lambda changes: max(item.change for item in changes), default=())
     sums = tuple(limit for limit in problem.limits if limit not in problem.limits_on_maxima)
-    form = tight_form(replace(problem, objective=_nothing(problem), limits=sums))
-    size, weights = len(form.objective), np.array([_weight(limit) for limit in sums])
-    entries, spare, least = _entry_rows(problem)
-    rows = vstack([csr_array(form.rows / weights[:, None]), entries])
-    structure = hstack([form.equality, csr_array((len(form.right), 1))])
-    lower = np.concatenate([form.right, np.full(rows.shape[0], -np.inf)])
-    upper = np.concatenate([form.right, form.bounds / weights, spare])
-    limited = hstack([rows, csr_array(-np.ones((rows.shape[0], 1)))])
-    solution = milp(
-        np.append(np.zeros(size), 1.0),
-        integrality=np.append(np.ones(size), 0),
-        bounds=Bounds(np.append(np.zeros(size), least), np.append(np.ones(size), np.inf)),
-        constraints=LinearConstraint(vstack([structure, limited]), lower, upper),
-        options={"mip_rel_gap": 0.0, "node_limit": 2 * NODES},
-    )
+    solution = solve_linear(_joint_program(problem, sums), mip_rel_gap=0.0, mip_max_nodes=2 * NODES)
     if solution.x is None:
         return ()
     layout = problem.space.layout
-    reached = evaluate(problem, layout.round(*layout.split(solution.x[:size])))
+    reached = evaluate(problem, layout.round(*layout.split(solution.x[:-1])))
     needed = [(limit, reached.costs[limit.cost]) for limit in reached.broken]
-    proven = solution.status == 0
+    proven = solution.status == "optimal"
     return tuple(Relaxation(limit, value, _change(limit, value), proven) for limit, value in needed)
+
+
+def _joint_program(problem: SearchProblem, sums: tuple[Limit, ...]) -> LinearProgram:
+    """The program of :func:`_joint` over (x, t), x that of the tight form."""
+    form = tight_form(replace(problem, objective=_nothing(problem), limits=sums))
+    size, weights = len(form.objective), np.array([_weight(limit) for limit in sums])
+    entries, spare, least = _entry_rows(problem)
+    right = np.concatenate([form.bounds / weights, spare])
+    matrix = Sparse.stack(form.equality, Sparse.from_dense(form.rows / weights[:, None]), entries)
+    return LinearProgram(
+        cost=np.append(np.zeros(size), 1.0),
+        matrix=matrix.with_column(np.append(np.zeros(len(form.right)), -np.ones(len(right)))),
+        lower=np.append(form.right, np.full(len(right), -np.inf)),
+        upper=np.append(form.right, right),
+        least=np.append(np.zeros(size), least),
+        most=np.append(np.ones(size), np.inf),
+        integer=np.arange(size + 1) < size,
+    )
 
 
 def _weight(limit: Limit) -> float:
     return max(abs(limit.value), 1e-12)
 
 
-def _entry_rows(problem: SearchProblem) -> tuple[csr_array, Array, float]:
+def _entry_rows(problem: SearchProblem) -> tuple[Sparse, Array, float]:
     """Rows value / weight * x - t <= limit / weight for every entry of a maximum above its limit; the least t."""
-    from scipy.sparse import csr_array
-
     columns, values, right, least = [np.zeros(0, dtype=int)], [np.zeros(0)], [np.zeros(0)], 0.0
     for limit in problem.limits_on_maxima:
         cost, most, weight = problem.costs[limit.cost], limit.value + problem.tolerance(limit), _weight(limit)
@@ -278,7 +276,7 @@ def _entry_rows(problem: SearchProblem) -> tuple[csr_array, Array, float]:
         least = max(least, (cost.fixed - most) / weight)
     column = np.concatenate(columns)
     shape = (len(column), problem.space.layout.size)
-    rows = csr_array((np.concatenate(values), (np.arange(len(column)), column)), shape=shape)
+    rows = Sparse.from_entries(np.arange(len(column)), column, np.concatenate(values), shape)
     return rows, np.concatenate(right), least
 
 

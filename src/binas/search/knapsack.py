@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from binas.base.errors import ProblemError
+from binas.search.highs import DUAL_SIMPLEX, LinearProgram, solve_linear
+from binas.search.sparse import Sparse
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -139,19 +141,17 @@ def _climb(hull: _Hulls, left: float, size: int) -> Array:
 
 def _linear_program(values: Array, rows: Array, groups: NDArray[Any], bounds: Array) -> Array | None:
     """The same by the dual simplex of HiGHS, each row scaled to entries of at most one."""
-    from scipy.optimize import linprog
-    from scipy.sparse import csr_array
-
-    member = np.unique(groups, return_inverse=True)[1]
-    one: Any = csr_array((np.ones(len(values)), (member, np.arange(len(values)))))
+    size, (labels, member) = len(values), np.unique(groups, return_inverse=True)
+    sums = Sparse.from_entries(member, np.arange(size), np.ones(size), (len(labels), size))
     scale = np.maximum(np.abs(rows).max(axis=1), 1e-300)
     gain = max(float(np.abs(values).max(initial=0.0)), 1e-300)
-    outcome: Any = linprog(
-        -values / gain,
-        A_ub=rows / scale[:, None],
-        b_ub=bounds / scale,
-        A_eq=one,
-        b_eq=np.ones(one.shape[0]),
-        method="highs-ds",
+    program = LinearProgram(
+        cost=-values / gain,
+        matrix=Sparse.stack(Sparse.from_dense(rows / scale[:, None]), sums),
+        lower=np.append(np.full(len(rows), -np.inf), np.ones(len(labels))),
+        upper=np.append(bounds / scale, np.ones(len(labels))),
+        least=np.zeros(size),
+        most=np.full(size, np.inf),
     )
-    return None if outcome.x is None or outcome.status != 0 else np.maximum(outcome.x, 0.0)
+    solution = solve_linear(program, **DUAL_SIMPLEX)
+    return None if solution.x is None or solution.status != "optimal" else np.maximum(solution.x, 0.0)

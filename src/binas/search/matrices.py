@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +20,10 @@ from numpy.typing import NDArray
 from binas.base.errors import ProblemError
 from binas.estimators.objective import BilinearObjective
 from binas.search.problem import SearchProblem
+from binas.search.sparse import Sparse
 from binas.search.terms import Row, limit_rows
 from binas.space.space import SearchSpace
 from binas.tables.entries import Column
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Array = NDArray[np.float64]
 
@@ -54,13 +51,13 @@ class PaperForm:
     bounds: Array
 
     @cached_property
-    def alpha_constraints(self) -> tuple[Any, Array]:
+    def alpha_constraints(self) -> tuple[Sparse, Array]:
         """A_alpha, b_alpha: sum_c alpha[s,b,.] <= 1 and >= 1, alpha >= 0, as one system A alpha <= b."""
         blocks = itertools.chain.from_iterable(self.space.layout.config_slices)
         return _simplex_system(list(blocks), self.space.alpha_size)
 
     @cached_property
-    def beta_constraints(self) -> tuple[Any, Array]:
+    def beta_constraints(self) -> tuple[Sparse, Array]:
         """A_beta, b_beta: sum_d beta[s,.] <= 1 and >= 1, beta >= 0, as one system A beta <= b."""
         return _simplex_system(self.space.layout.beta_slices, self.space.beta_size)
 
@@ -74,15 +71,17 @@ class PaperForm:
         )
 
 
-def _simplex_system(groups: list[slice], size: int) -> tuple[csr_array, Array]:
-    from scipy.sparse import csr_array, eye_array, vstack
-
-    members = np.concatenate(
-        [np.full(g.stop - g.start, i) for i, g in enumerate(groups)] or [np.zeros(0, int)]
-    )
-    sums = csr_array((np.ones(size), (members, np.arange(size))), shape=(len(groups), size))
+def _simplex_system(groups: list[slice], size: int) -> tuple[Sparse, Array]:
+    members = np.repeat(np.arange(len(groups)), [group.stop - group.start for group in groups])
+    entries = np.arange(size)
+    parts = [(members, np.ones(size)), (members, -np.ones(size)), (entries, -np.ones(size))]
+    heights = (len(groups), len(groups), size)
+    blocks = [
+        Sparse.from_entries(rows, entries, values, (height, size))
+        for (rows, values), height in zip(parts, heights, strict=True)
+    ]
     right = np.concatenate([np.ones(len(groups)), -np.ones(len(groups)), np.zeros(size)])
-    return vstack([sums, -sums, -eye_array(size)], format="csr"), right
+    return Sparse.stack(*blocks), right
 
 
 def bilinear_part(space: SearchSpace, column: Column, constant: float, sign: float = 1.0) -> Bilinear:
@@ -132,7 +131,7 @@ class TightForm:
     space: SearchSpace
     constant: float
     objective: Array
-    equality: Any
+    equality: Sparse
     right: Array
     rows: Array
     bounds: Array
@@ -162,10 +161,8 @@ def tight_form(problem: SearchProblem) -> TightForm:
     )
 
 
-def structure(space: SearchSpace) -> tuple[csr_array, Array]:
+def structure(space: SearchSpace) -> tuple[Sparse, Array]:
     """sum_c y[s,b,c] - sum_{d >= b} beta[s,d] = 0 for every block, sum_d beta[s,d] = 1 for every stage."""
-    from scipy.sparse import csr_array
-
     layout = space.layout
     columns: list[int] = []
     rows: list[int] = []
@@ -183,4 +180,4 @@ def structure(space: SearchSpace) -> tuple[csr_array, Array]:
         rows += [len(right)] * len(stage.depths)
         values += [1.0] * len(stage.depths)
         right.append(1.0)
-    return csr_array((values, (rows, columns)), shape=(len(right), layout.size)), np.array(right)
+    return Sparse.from_entries(rows, columns, values, (len(right), layout.size)), np.array(right)

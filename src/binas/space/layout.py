@@ -27,8 +27,6 @@ from binas.base.errors import ArchitectureError
 from binas.space.architecture import Architecture
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from binas.space.space import SearchSpace
 
 Vector = NDArray[np.float64]
@@ -156,15 +154,6 @@ class Layout:
         z = np.zeros((len(positions), self.size + 1))  # the last column takes what is not active
         np.put_along_axis(z, positions, 1.0, axis=1)
         return z[:, :-1]
-
-    def sparse_rows(self, depths: Indices, configs: Indices) -> csr_array:
-        """z of every path given by its indices, as a sparse matrix (n, size)."""
-        from scipy.sparse import csr_array
-
-        positions = self.positions(depths, configs)
-        active = positions < self.size
-        ends = np.concatenate([[0], active.sum(axis=1).cumsum()])
-        return csr_array((np.ones(int(ends[-1])), positions[active], ends), shape=(len(positions), self.size))
 
     def encode(self, architecture: Architecture, inactive: Inactive = "first") -> tuple[Vector, Vector]:
         """One-hot alpha and beta.

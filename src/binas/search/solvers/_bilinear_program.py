@@ -30,6 +30,7 @@ from binas.search.matrices import Bilinear, TightForm, paper_form, structure, ti
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import Options, Solver
+from binas.search.sparse import Sparse
 from binas.search.verify import TOLERANCE
 from binas.space.architecture import Architecture
 from binas.space.layout import Inactive
@@ -86,7 +87,7 @@ class Program:
     unit: float
     objective: Form
     limits: tuple[tuple[Form, float], ...]
-    equality: Any
+    equality: Sparse
     right: Array
 
     @property
@@ -135,7 +136,7 @@ def _program(
     inactive: Inactive,
     objective: Form,
     limits: tuple[tuple[Form, float], ...],
-    equality: Any,
+    equality: Sparse,
     right: Array,
 ) -> Program:
     unit = objective.largest or 1.0
@@ -178,16 +179,13 @@ def _of_quadratic(tight: TightForm, objective: QuadraticObjective) -> Form:
     return Form(objective.constant, linear, left, right, upper[left, right])
 
 
-def _simplexes(space: SearchSpace) -> tuple[Any, Array]:
+def _simplexes(space: SearchSpace) -> tuple[Sparse, Array]:
     """sum_c alpha[s,b,c] = 1 for every block, sum_d beta[s,d] = 1 for every stage."""
-    from scipy.sparse import csr_array
-
     sizes = [len(block) for stage in space.stages for block in stage.blocks]
     sizes += [len(stage.depths) for stage in space.stages]
-    starts = np.cumsum([0, *sizes])
-    count = int(starts[-1])
-    matrix = csr_array((np.ones(count), np.arange(count), starts), shape=(len(sizes), count))
-    return matrix, np.ones(len(sizes))
+    rows = np.repeat(np.arange(len(sizes)), sizes)
+    shape = (len(sizes), len(rows))
+    return Sparse.from_entries(rows, np.arange(len(rows)), np.ones(len(rows)), shape), np.ones(len(sizes))
 
 
 @dataclass(frozen=True)

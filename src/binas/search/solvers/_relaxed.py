@@ -18,12 +18,14 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from binas.search.highs import DUAL_SIMPLEX, LinearProgram, solve_linear
 from binas.search.knapsack import relaxed_knapsack_rows
 from binas.search.matrices import bilinear_part, structure
 from binas.search.objective import objective_values
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import Options, Solver
+from binas.search.sparse import Sparse
 from binas.search.terms import Row, limit_rows
 from binas.space.architecture import Architecture
 from binas.space.layout import Layout
@@ -204,23 +206,21 @@ def anchor(domain: Domain) -> Point:
 
 def _widest(domain: Domain) -> Array | None:
     """x = (y, beta) of the tight form that maximises the smallest scaled slack of all limits, by HiGHS."""
-    from scipy.optimize import linprog
-    from scipy.sparse import csr_array, hstack
-
     costs = [(row.sign, domain.problem.costs[row.cost]) for row in domain.rows]
     equality, right = structure(domain.problem.space)
     rows = np.array([sign * cost.values.flat() for sign, cost in costs]) / domain.scales[:, None]
     left = (domain.bounds - [sign * cost.fixed for sign, cost in costs]) / domain.scales
-    outcome: Any = linprog(
-        np.append(np.zeros(rows.shape[1]), -1.0),
-        A_ub=np.column_stack([rows, np.ones(len(rows))]),
-        b_ub=left,
-        A_eq=hstack([equality, csr_array((len(right), 1))], format="csr"),
-        b_eq=right,
-        bounds=[(0.0, None)] * rows.shape[1] + [(None, None)],
-        method="highs-ds",
+    matrix = Sparse.stack(Sparse.from_dense(rows), equality)
+    program = LinearProgram(
+        cost=np.append(np.zeros(matrix.width), -1.0),
+        matrix=matrix.with_column(np.append(np.ones(len(left)), np.zeros(len(right)))),
+        lower=np.append(np.full(len(left), -np.inf), right),
+        upper=np.append(left, right),
+        least=np.append(np.zeros(matrix.width), -np.inf),
+        most=np.full(matrix.width + 1, np.inf),
     )
-    return None if outcome.x is None else np.maximum(np.asarray(outcome.x[:-1], dtype=np.float64), 0.0)
+    x = solve_linear(program, **DUAL_SIMPLEX).x
+    return None if x is None else np.maximum(x[:-1], 0.0)
 
 
 def _from_tight(layout: Layout, x: Array) -> Point:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from binas.search.highs import LinearProgram, Model, Setting
 from binas.search.matrices import TightForm, tight_form
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import Capabilities, Options, Solver
+from binas.search.sparse import Sparse
 from binas.space.architecture import Architecture
 
 Array = NDArray[np.float64]
@@ -48,10 +49,9 @@ class Milp(Solver):
             yield evaluate(problem, found.architecture)
             model.forbid(_point(model.form, found.architecture))
 
-    def _settings(self, options: Options) -> dict[str, Any]:
+    def _settings(self, options: Options) -> dict[str, Setting]:
         """The options of HiGHS."""
-        settings: dict[str, Any] = {
-            "output_flag": False,
+        settings: dict[str, Setting] = {
             "threads": self.threads,
             "random_seed": options.seed,
             "mip_rel_gap": 0.0,
@@ -89,76 +89,46 @@ class _Outcome:
 
 
 class _Model:
-    """A HiGHS model of the tight form, scaled so that tolerances are relative."""
+    """The tight form inside HiGHS, scaled so that tolerances are relative."""
 
-    def __init__(self, form: TightForm, settings: Mapping[str, Any], start: Architecture | None):
-        import highspy
-
-        self.form, self.highspy = form, highspy
-        self.highs = highspy.Highs()
-        for key, value in settings.items():
-            self.highs.setOptionValue(key, value)
+    def __init__(self, form: TightForm, settings: Mapping[str, Setting], start: Architecture | None):
+        self.form = form
         self.scale = max(float(np.abs(form.objective).max(initial=0.0)), 1e-300)
-        self.highs.passModel(self._lp())
+        self.model = Model(_program(form, self.scale), settings)
         if start is not None:
-            solution = highspy.HighsSolution()
-            solution.col_value = _point(form, start).tolist()
-            self.highs.setSolution(solution)
-
-    def _lp(self) -> Any:
-        form, highspy = self.form, self.highspy
-        count, infinity = len(form.objective), highspy.kHighsInf
-        matrix, lower, upper = _all_rows(form, infinity)
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = count, len(lower)
-        lp.col_cost_ = form.objective / self.scale
-        lp.col_lower_, lp.col_upper_ = np.zeros(count), np.ones(count)
-        lp.row_lower_, lp.row_upper_ = lower, upper
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = (
-            matrix.indptr,
-            matrix.indices,
-            matrix.data,
-        )
-        lp.integrality_ = [highspy.HighsVarType.kInteger] * count
-        lp.sense_ = highspy.ObjSense.kMaximize
-        return lp
+            self.model.start_from(_point(form, start))
 
     def run(self) -> _Outcome:
         """Solve (again) and translate HiGHS's answer."""
-        self.highs.run()
-        info, status = self.highs.getInfo(), self.highs.getModelStatus()
-        states = self.highspy.HighsModelStatus
-        bound = info.mip_dual_bound * self.scale + self.form.constant
-        if status in (states.kInfeasible, states.kUnboundedOrInfeasible):
+        solution = self.model.run()
+        if solution.status == "infeasible":
             return _Outcome(Status.INFEASIBLE, None, None)
-        found = info.primal_solution_status == self.highspy.SolutionStatus.kSolutionStatusFeasible
-        bound_or_none = float(bound) if np.isfinite(bound) else None
-        if not found:
-            return _Outcome(Status.STOPPED_WITHOUT_ANSWER, None, bound_or_none)
-        x = np.array(self.highs.getSolution().col_value)
-        optimal = status == states.kOptimal
-        ending = Status.OPTIMAL if optimal else Status.STOPPED_WITH_ANSWER
-        return _Outcome(ending, x, bound_or_none, int(info.mip_node_count))
+        bound = None if solution.bound is None else solution.bound * self.scale + self.form.constant
+        if solution.x is None:
+            return _Outcome(Status.STOPPED_WITHOUT_ANSWER, None, bound)
+        status = Status.OPTIMAL if solution.status == "optimal" else Status.STOPPED_WITH_ANSWER
+        return _Outcome(status, solution.x, bound, solution.nodes)
 
     def forbid(self, point: Array) -> None:
         """Cut off one integer point: sum of its ones <= their number - 1."""
-        index = np.flatnonzero(point > 0.5).astype(np.int32)
-        self.highs.addRow(
-            -self.highspy.kHighsInf, float(len(index) - 1), len(index), index, np.ones(len(index))
-        )
+        ones = np.flatnonzero(point > 0.5)
+        self.model.add_row(ones, np.ones(len(ones)), float(len(ones) - 1))
 
 
-def _all_rows(form: TightForm, infinity: float) -> tuple[Any, Array, Array]:
-    """Structure and cost rows in one matrix; each cost row scaled to entries of at most one."""
-    from scipy.sparse import csr_array, vstack
-
+def _program(form: TightForm, scale: float) -> LinearProgram:
+    """Structure and cost rows in one matrix; the objective divided by ``scale``, each cost row to entries up to one."""
     scales = np.maximum(np.abs(form.rows).max(axis=1, initial=0.0), np.abs(form.bounds) * 1e-6 + 1e-300)
-    costs = csr_array(form.rows / scales[:, None])
-    matrix = vstack([form.equality, costs], format="csr") if len(form.rows) else form.equality
-    lower = np.concatenate([form.right, np.full(len(scales), -infinity)])
-    upper = np.concatenate([form.right, form.bounds / scales])
-    return matrix, lower, upper
+    size = len(form.objective)
+    return LinearProgram(
+        cost=form.objective / scale,
+        matrix=Sparse.stack(form.equality, Sparse.from_dense(form.rows / scales[:, None])),
+        lower=np.append(form.right, np.full(len(scales), -np.inf)),
+        upper=np.append(form.right, form.bounds / scales),
+        least=np.zeros(size),
+        most=np.ones(size),
+        integer=np.ones(size, dtype=bool),
+        maximise=True,
+    )
 
 
 def _architecture(form: TightForm, x: Array) -> Architecture:

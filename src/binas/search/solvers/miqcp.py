@@ -61,10 +61,9 @@ class _ScipModel:
         self._start(start_point(program, options))
 
     def _constrain(self) -> None:
-        matrix, model = self.program.equality, self.model
-        for row, right in enumerate(self.program.right.tolist()):
-            part = slice(matrix.indptr[row], matrix.indptr[row + 1])
-            pairs = zip(matrix.indices[part].tolist(), matrix.data[part].tolist(), strict=True)
+        model, equality = self.model, self.program.equality
+        for row, right in zip(equality.rows(), self.program.right.tolist(), strict=True):
+            pairs = zip(*row, strict=True)
             model.addCons(self.scip.quicksum(value * self.x[i] for i, value in pairs) == right)
         for form, bound in self.program.limits:
             model.addCons(self._expression(form) <= bound)

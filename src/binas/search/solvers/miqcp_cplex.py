@@ -65,9 +65,7 @@ class _CplexModel:
             self.model.MIP_starts.add([list(range(program.size)), point.tolist()], level)
 
     def _constrain(self) -> None:
-        matrix, right = self.program.equality, self.program.right.tolist()
-        ends = list(zip(matrix.indptr[:-1].tolist(), matrix.indptr[1:].tolist(), strict=True))
-        rows = [[matrix.indices[a:b].tolist(), matrix.data[a:b].tolist()] for a, b in ends]
+        rows, right = list(map(list, self.program.equality.rows())), self.program.right.tolist()
         self.model.linear_constraints.add(lin_expr=rows, senses="E" * len(rows), rhs=right)
         for form, bound in self.program.limits:
             linear = _linear(form)

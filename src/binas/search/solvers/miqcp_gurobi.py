@@ -67,7 +67,7 @@ class _GurobiModel:
 
     def _constrain(self) -> None:
         x, model = self.x, self.model
-        model.addMConstr(self.program.equality, x, "=", self.program.right)
+        model.addMConstr(self.program.equality.to_dense(), x, "=", self.program.right)
         for form, bound in self.program.limits:
             if len(form.weights):
                 model.addMQConstr(_products(form), form.linear, "<", bound, x, x, x)
@@ -122,10 +122,10 @@ class _GurobiModel:
 
 
 def _products(form: Form) -> Any:
-    from scipy.sparse import csr_array
-
-    size = len(form.linear)
-    return csr_array((form.weights, (form.left, form.right)), shape=(size, size))
+    """The weights as a dense matrix: a sparse one would have to be scipy's."""
+    matrix = np.zeros((len(form.linear), len(form.linear)))
+    matrix[form.left, form.right] = form.weights
+    return matrix
 
 
 def _settings(options: Options) -> dict[str, Any]:

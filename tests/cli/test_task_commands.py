@@ -283,3 +283,22 @@ class TestCheck:
         found = answer("check", finished, "-l", "latency=60%")
         assert all("latency=60%" in item["regret"] for item in found["estimators"])
         assert contents(finished) == before
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ("measure", "costs.json", "--overwrite"),
+        ("check", "estimator.json"),
+        ("report", "report.html", "-l", "latency=40%"),
+        ("search", "results/latency=30%.json", "-l", "latency=40%"),
+        ("sample", "samples.json"),
+    ],
+    ids=lambda typed: typed[0],
+)
+def test_a_question_is_not_answered_over_what_the_run_made(finished_once, typed):
+    task, name, *more = typed
+    own = next((finished_once / name).parent.glob("*.json")) if "/" in name else finished_once / name
+    before = contents(finished_once)
+    assert "belongs to the run" in refusal(task, finished_once, "--out", own, *more)
+    assert contents(finished_once) == before

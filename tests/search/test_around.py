@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings, strategies as st
 from problems import problems
 
 from binas.base.errors import ProblemError
-from binas.search.alternatives import best_architectures, prices, step_for
+from binas.search.alternatives import best_architectures, look_around, prices, step_for
 from binas.search.explain import explain
 from binas.search.frontier import frontier
 from binas.search.infeasible import explain_infeasible, why_no_answer
@@ -166,3 +166,18 @@ def test_why_there_is_no_answer_is_said_once_for_searches_and_frontiers():
     assert why_no_answer(frontier(impossible, "latency")) == reason
     stopped = SearchResult(impossible, Status.STOPPED_WITHOUT_ANSWER, "evolution", 1.0)
     assert "does not mean there is none. Give it more time, or use the solver auto" in why_no_answer(stopped)
+
+
+def test_what_lies_around_an_optimum_is_without_itself():
+    problem = make_problem(make_space(2, 2, 3, 1), 2)
+    least, most = problem.costs["latency"].range(problem.space)
+    problem = problem.with_limits([Limit("latency", (least + most) / 2)])
+    result = solve(problem)
+    around = look_around(result, count=3)
+    assert result.architecture not in [item.architecture for item in around.near.items]
+    assert len(around.near.items) == 2
+    data = around.to_json()
+    assert [item["cost"] for item in data["price"]] == [price.limit.cost for price in around.prices]
+    assert all(f"{price.gain:+.4f} points" in price.sentence(problem) for price in around.prices)
+    alone = look_around(result)
+    assert (alone.near.items, alone.near.complete) == ((), True)

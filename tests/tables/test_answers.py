@@ -126,3 +126,15 @@ class TestPredictions:
 
     def test_no_architectures(self) -> None:
         assert [part.shape for part in contributions(covariance=covariance(4)).predict([])] == [(0,), (0,)]
+
+
+def test_extremes_are_the_best_and_the_worst_choice_of_every_decision() -> None:
+    table = contributions(stderr=Column.full(SPACE, 0.5))
+    known = {name: (best, worst) for name, best, worst in table.extremes()}
+    assert len(known) == len(SPACE.stages) + sum(len(stage.blocks) for stage in SPACE.stages)
+    stage, values = SPACE.stages[0], table.values.configs[0][0]
+    best, worst = known[f"{stage.name} block 1"]
+    assert (best.points, worst.points) == (values.max(), values.min())
+    assert best.choice == stage.blocks[0][int(values.argmax())].name
+    assert best.error == 0.5
+    assert all(math.isnan(worst.error) for _, _, worst in contributions().extremes())

@@ -15,7 +15,7 @@ from binas.export import LatencyFact, load_model
 from binas.run.run import Run, open_run
 from binas.tasks.artefacts import network_folder, network_name, network_names
 from binas.tasks.export import export_tuned
-from binas.tasks.finetune import Tuning, find_tuned, open_tuned, read_choice, run_to_tune
+from binas.tasks.finetune import Tuning, find_tuned, open_tuned, run_to_tune
 from binas.training import FinetuneSettings, TrainSettings, evaluate_architecture
 
 LIGHTEST, HEAVIEST = MBCONV.extreme(False), MBCONV.extreme()
@@ -191,20 +191,3 @@ def test_an_export_keeps_what_an_earlier_one_said(copied):
     assert torch.equal(
         load_model(first.folder)(torch.ones(1, 3, 12, 12)), tuned.network(torch.ones(1, 3, 12, 12))
     )
-
-
-def test_choices_are_read_in_every_form(tmp_path):
-    assert read_choice(MBCONV, "lightest") == LIGHTEST
-    assert read_choice(MBCONV, str(HEAVIEST)) == HEAVIEST
-    forms = {
-        "search.json": json.dumps({"status": "optimal", "architecture": str(LIGHTEST)}),
-        "architecture.json": json.dumps(LIGHTEST.to_json()),
-        "plain.txt": f"{LIGHTEST}\n",
-    }
-    for name, text in forms.items():
-        (tmp_path / name).write_text(text)
-        assert read_choice(MBCONV, str(tmp_path / name)) == LIGHTEST
-    (tmp_path / "none.json").write_text(json.dumps({"status": "infeasible", "architecture": None}))
-    for bad in (tmp_path / "none.json", tmp_path, "e9k9", tmp_path / "nowhere.json"):
-        with pytest.raises(BinasError):
-            read_choice(MBCONV, str(bad))

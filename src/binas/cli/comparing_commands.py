@@ -87,8 +87,6 @@ def predictors(folder: Dir, limit: Limits = None, settings: Any = None) -> Reply
         files = ", ".join(dict.fromkeys(item.file for item in learned))
         say(describe_ceiling(data["noise_ceiling"]), f"Saved in {folder / PREDICTORS}: {files}.")
 
-    times, counts = (
-        {item.name: item.seconds for item in learned},
-        dict.fromkeys(item.count for item in learned),
-    )
-    return Reply({"link": settings.link, "learned_from": list(counts), "seconds": times, **data}, show)
+    counts = list(dict.fromkeys(item.count for item in learned))
+    times = {item.name: item.seconds for item in learned}
+    return Reply({"link": settings.link, "learned_from": counts, "seconds": times, **data}, show)

@@ -143,8 +143,7 @@ def merge(
     overwrite: Overwrite = False,
 ) -> Reply:
     """Put the costs of several tables into one; refuses to mix what was measured under different conditions."""
-    from binas.tables import load_costs, merge as merge_tables
-    from binas.tables.merge import rename_costs
+    from binas.tables import load_costs, merge as merge_tables, rename_costs
 
     check_out(out, overwrite)
     first = _load(files[0], space)
@@ -222,16 +221,7 @@ def export_blocks(
     with progress.during("export-blocks"):
         networks = some_networks(chosen, settings.networks, settings.seed)
         manifest = export(chosen, out, settings.batch, networks, progress)
-    counts = manifest.counts
-    return Reply(
-        {"folder": str(out), **counts},
-        lambda: say(
-            f"wrote {counts['block']} blocks, the fixed part and {counts['network']} networks to {out}, for batch "
-            f"{manifest.batch}.",
-            f"Measure every file and write the values into {out / 'fill-in.csv'}, then:",
-            f'binas costs import {out / "fill-in.csv"} --unit ms --device "..." --out costs.json',
-        ),
-    )
+    return Reply({"folder": str(out), **manifest.counts}, lambda: say(*manifest.sentences(out)))
 
 
 @command(

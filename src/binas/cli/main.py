@@ -58,10 +58,7 @@ def options(
 
 def main() -> None:
     """Run the command line; bad input becomes one paragraph and exit code 2."""
-    sys.set_int_max_str_digits(0)  # spaces may have more architectures than Python likes to print
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show a sign gets '?'
+    _prepare()
     try:
         app()
     except BinasError as error:
@@ -78,6 +75,14 @@ def main() -> None:
         _leave(f"error: the answer could not be written: {error.strerror or error}.")
     except KeyboardInterrupt:
         _leave("interrupted", 130)
+
+
+def _prepare() -> None:
+    """Let everything be printed: long numbers, and signs that a terminal cannot show, as '?'."""
+    sys.set_int_max_str_digits(0)  # spaces may have more architectures than Python likes to print
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _leave(message: str, code: int = 2) -> None:

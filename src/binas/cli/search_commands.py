@@ -66,11 +66,13 @@ def search(
     Given nothing but the folder of a run, it is the run's step: all limits of its configuration. With --limit it is a
     question of your own: all limits together, nothing of the run is touched.
     """
+    from binas.run.start import check_outside
     from binas.search.alternatives import look_around
     from binas.tasks.search import SEARCH
 
     if is_run(folder) and not (limit or top or within or on_device or out):
         return task_reply(SEARCH, folder, changes, redo, progress)
+    check_outside(folder, SEARCH, out)
     result, why = _search(folder, limit or [], on_device, changes, progress)
     if why:
         return _no_answer(result, why)

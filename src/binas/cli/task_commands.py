@@ -107,16 +107,18 @@ def measure(
     """Measure what every choice of a space costs on this machine, and check the table against whole networks."""
     from binas.run.config import load_config
     from binas.run.run import Run, open_run
+    from binas.run.start import check_outside
     from binas.space.files import load_space
 
     views.check_plot(plot)
     changes = [*_preset(preset), *changes]
     if run is not None and out is None:
         reply = task_reply(MEASURE, run, changes, redo, progress)
-        return views.with_plot(reply, open_run(run).tables.costs, plot)
+        return reply if plot is None else views.with_plot(reply, open_run(run).tables.costs, plot)
     if out is None or (run is None) == (space is None):
         raise ConfigError("give the folder of a run, or --space and --out.")
     check_out(out, overwrite)
+    check_outside(run or out.parent, MEASURE, out)
     asked = open_run(run, changes) if run else Run(out, load_config(None, changes), load_space(space or ""))
     table = _measure_to(asked, out, plot, redo, progress)
     return views.with_plot(views.result_reply(MEASURE, table, out), table, plot)
@@ -156,9 +158,10 @@ def check(
     if is_run(folder) and out is None and not limit:
         return task_reply(CHECK, folder, changes, redo, progress)
     from binas.run.folder import open_folder
-    from binas.run.start import configure
+    from binas.run.start import check_outside, configure
     from binas.tasks.check import check as judge
 
+    check_outside(folder, CHECK, out)
     settings = configure(folder, changes=changes).part(CheckSettings)
     choice = judge(open_folder(folder), settings, limit or ())
     if out is not None:
@@ -242,9 +245,10 @@ def report(
         raise ConfigError("a page of your own goes to a file of its own: say which with --out FILE.html.")
     from binas.run.folder import load
     from binas.run.run import open_run
-    from binas.run.start import configure
+    from binas.run.start import check_outside, configure
     from binas.tasks.report import report_of
 
+    check_outside(folder, REPORT, out)
     tables, run = load(folder), open_run(folder, changes) if is_run(folder) else None
     cost = configure(folder, changes=changes).part(ReportSettings).cost
     data = report_of(tables, run, cost, limit or [], shlex.join(["binas", *sys.argv[1:]]))

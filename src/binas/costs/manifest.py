@@ -74,6 +74,15 @@ class Manifest(BaseModel):
         kinds = [item.kind for item in self.files]
         return {kind: kinds.count(kind) for kind in ("block", "fixed", "network")}
 
+    def sentences(self, folder: Path) -> list[str]:
+        """What is in the folder, and what to do with it."""
+        blocks, _, networks = self.counts.values()
+        return [
+            f"wrote {blocks} blocks, the fixed part and {networks} networks to {folder}, for batch {self.batch}.",
+            f"Measure every file and write the values into {folder / FILL_IN}, then:",
+            f'binas costs import {folder / FILL_IN} --unit ms --device "..." --out costs.json',
+        ]
+
     def save(self, folder: Path) -> None:
         """Write the manifest and the CSV to fill in."""
         write_text(folder / MANIFEST, dump_json(self.model_dump(mode="json", exclude_none=True)))

@@ -138,12 +138,17 @@ def ask(
     opened, progress = open_run(folder, changes), progress or Progress()
     if task.ask is None:
         raise ConfigError(f"`binas {task.name}` has no --out: what it makes belongs to the run.")
-    own = (path.resolve() for step in task.steps for name in step.files for path in folder.glob(name))
-    if out.resolve() in own:
-        raise FileError(f"{out} belongs to the run; give --out a file of its own. Nothing was changed.")
+    check_outside(folder, task, out)
     task.check(opened)
     with progress.during(task.name):
         return task.ask(opened, out, progress)
+
+
+def check_outside(folder: Path, task: Task, out: Path | None) -> None:
+    """Refuse to write the answer to a question of one's own over what the task made in the run."""
+    own = (path.resolve() for step in task.steps for name in step.files for path in folder.glob(name))
+    if out is not None and exists(folder / FILE) and out.resolve() in own:
+        raise FileError(f"{out} belongs to the run; give --out a file of its own. Nothing was changed.")
 
 
 def _check_task(started: Run, task: Task) -> None:

@@ -5,7 +5,7 @@ from binas.tables.contributions import Contributions, load_contributions
 from binas.tables.costs import Cost, CostTable, load_costs
 from binas.tables.diff import CostDiff, TableDiff, diff
 from binas.tables.entries import Column, Provenance
-from binas.tables.merge import merge, rename_cost
+from binas.tables.merge import merge, rename_cost, rename_costs
 from binas.tables.samples import Sample, Samples, load_samples
 from binas.tables.schema import schema
 from binas.tables.units import Unit, convert, format_quantity, parse_quantity, parse_unit
@@ -37,5 +37,6 @@ __all__ = [
     "parse_quantity",
     "parse_unit",
     "rename_cost",
+    "rename_costs",
     "schema",
 ]

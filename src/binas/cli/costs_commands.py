@@ -15,7 +15,7 @@ from binas.cli.output import Reply, say, table
 from binas.cli.views import check_plot, show_costs, with_plot
 from binas.costs.importing import ImportSettings, import_table
 from binas.costs.manifest import BlockSettings
-from binas.costs.settings import Effort
+from binas.costs.settings import VerifyEffort
 
 if TYPE_CHECKING:
     from binas.costs.doctor import Diagnosis
@@ -168,7 +168,7 @@ def _write(costs: CostTable, out: Path, **more: list[str]) -> Reply:
     "verify",
     "binas costs verify costs.json --samples 30",
     "binas costs verify costs.json --plot check.html --json",
-    options=with_options(Effort),
+    options=with_options(VerifyEffort),
 )
 def verify(
     file: Annotated[Path, typer.Argument(help="A table made by `binas measure`.", metavar="TABLE")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -82,3 +83,15 @@ def test_report_holds_predictions_against_macs_and_noise() -> None:
 def test_one_sample_ranks_nothing() -> None:
     with pytest.raises(EstimatorError, match="at least two samples, there are 1"):
         report({}, measured(2, 0.1, 0)[0].take([0]), None)
+
+
+def test_a_judgement_that_is_not_defined_is_written_as_null_and_read_back():
+    """All samples are the same: no correlation is defined."""
+    space = load_space("demo")
+    same = Samples(space, tuple(Sample(item, 70.0) for item in sample_many(space, 5, 0)))
+    (judged,) = report({"flat": np.arange(5.0)}, same, None, resamples=3).judgements
+    data = json.loads(json.dumps(judged.model_dump(mode="json"), allow_nan=False))
+    assert data["kendall"] == {"value": None, "low": None, "high": None}
+    again = type(judged).model_validate(data)
+    assert math.isnan(again.kendall.value)
+    assert again.mse == judged.mse

@@ -230,7 +230,7 @@ def test_on_the_device_the_winner_is_measured_in_its_variant():
     assert done.kept
     assert done.result.variant in problem.variants
     assert set(seen) <= {1, 2}
-    assert done.steps[-1].to_json()["variant"] == done.result.variant
+    assert done.steps[-1].variant == done.result.variant
     assert done.steps[-1].high <= 20.0
 
 

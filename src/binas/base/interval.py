@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,13 @@ class Interval:
         """value, low and high; null where not defined."""
         numbers = {"value": self.value, "low": self.low, "high": self.high}
         return {name: None if math.isnan(number) else number for name, number in numbers.items()}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Any:
+        """The reverse of :meth:`to_json`; anything else is left to be refused by whoever reads it."""
+        if not isinstance(data, dict):
+            return data
+        return {name: math.nan if number is None else number for name, number in data.items()}
 
     def __format__(self, form: str) -> str:
         """For people, each number in ``form``: ``f"{tau:.2f}"`` gives ``0.91 (0.88 to 0.93)``."""

@@ -80,7 +80,9 @@ class Effort(Declared):
 class VerifyEffort(Effort):
     """The same for a table that is there already: on other networks than those it was made with."""
 
-    seed: int = Field(1, ge=0, description="of the drawn networks; another one than the table was measured with")
+    seed: int = Field(
+        1, ge=0, description="of the drawn networks; another one than the table was measured with"
+    )
 
 
 # The paper measures PyTorch: a single CPU thread with oneDNN (MKL-DNN) off at batch 1, and a GPU at batch 64

@@ -21,7 +21,7 @@ from binas.base.errors import EstimatorError, several
 from binas.base.files import dump_json, read_json, write_text
 from binas.base.statistics import RESAMPLES, kendall
 from binas.estimators.bilinear import BilinearEstimator, ablation, link_of
-from binas.estimators.judging import CostLimit, RankingReport, report
+from binas.estimators.judging import CostLimit, Judgement, NoiseCeiling, RankingReport, report
 from binas.estimators.registry import candidates, find_candidate, make_estimator
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
@@ -36,32 +36,7 @@ FOLDS = 5
 LEAST = 10  # samples: fewer cannot tell estimators apart
 
 
-class Figure(BaseModel):
-    """A number with its 95 % bootstrap interval; null where not defined."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-class Judged(BaseModel):
-    """How one set of predictions ranks and values the samples.
-
-    ``mse`` (squared points) and ``r2`` are null for scores that are no accuracies; ``regret`` is in points, by limit.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    name: str
-    kendall: Figure
-    spearman: Figure
-    pearson: Figure
-    mse: Figure | None = None
-    r2: Figure | None = None
-    regret: dict[str, Figure] = {}
-
-
-class JudgedCandidate(Judged):
+class JudgedCandidate(Judgement):
     """An estimator that could be chosen: how far its Kendall tau is behind the best one's, with standard error."""
 
     complexity: int = Field(description="Order from the simplest to the richest")
@@ -73,15 +48,6 @@ class JudgedCandidate(Judged):
     def as_good(self) -> bool:
         """Whether it is within one standard error of the best."""
         return self.behind <= self.behind_error
-
-
-class Ceiling(BaseModel):
-    """The Kendall tau that a perfect predictor would reach against accuracies of finitely many images."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    kendall: float
-    how: Literal["split-half", "simulated"]
-    half: float | None = None
 
 
 class Choice(BaseModel):
@@ -96,9 +62,9 @@ class Choice(BaseModel):
     samples: int = Field(description="Measured networks that it was judged on")
     estimators: tuple[JudgedCandidate, ...] = ()
     left_out: dict[str, str] = Field({}, description="Estimators that could not be judged, and why")
-    ablation: tuple[Judged, ...] = Field((), description="The additive estimator without one of its parts")
-    macs_only: Judged | None = None
-    noise_ceiling: Ceiling | None = None
+    ablation: tuple[Judgement, ...] = Field((), description="The additive estimator without one of its parts")
+    macs_only: Judgement | None = None
+    noise_ceiling: NoiseCeiling | None = None
 
     def judgement(self, name: str | None = None) -> JudgedCandidate | None:
         """How one estimator was judged, the chosen one unless named; None where it was not."""
@@ -145,7 +111,7 @@ def choose_estimator(
     parts = {} if contributions is None else ablation(BilinearEstimator(contributions), samples.architectures)
     judged = report({**predictions, **parts}, samples, macs, limits, resamples, seed)
     rows = _candidate_rows(predictions, samples, judged, resamples, seed)
-    best = max(rows, key=lambda item: item.kendall.value or 0.0)
+    best = min(rows, key=lambda item: item.behind)
     chosen = min((item for item in rows if item.as_good), key=lambda item: item.complexity)
     return Choice(
         space=SpaceReference.model_validate(reference(samples.space)),
@@ -154,11 +120,9 @@ def choose_estimator(
         samples=len(samples),
         estimators=tuple(rows),
         left_out=left_out,
-        ablation=tuple(
-            Judged.model_validate(item.to_json()) for item in judged.judgements[len(predictions) :]
-        ),
-        macs_only=None if judged.macs is None else Judged.model_validate(judged.macs.to_json()),
-        noise_ceiling=None if judged.ceiling is None else Ceiling.model_validate(judged.ceiling.to_json()),
+        ablation=judged.judgements[len(predictions) :],
+        macs_only=judged.macs,
+        noise_ceiling=judged.ceiling,
     )
 
 
@@ -231,7 +195,7 @@ def _candidate_rows(
             "behind": float(np.nan_to_num(taus[best]) - np.nan_to_num(tau)),
             "behind_error": float(np.nan_to_num(error)),
         }
-        rows.append(JudgedCandidate.model_validate({**item.to_json(), **extra}))
+        rows.append(JudgedCandidate.model_validate({**item.model_dump(), **extra}))
     return rows
 
 
@@ -243,7 +207,7 @@ def _drawn_taus(predictions: Mapping[str, Array], samples: Samples, resamples: i
 
 
 def _why(chosen: JudgedCandidate, best: JudgedCandidate, count: int) -> str:
-    tau = f"Kendall tau {chosen.kendall.value or 0.0:.3f} on {count} networks it was not fitted on"
+    tau = f"Kendall tau {chosen.kendall.value:.3f} on {count} networks it was not fitted on"
     if chosen.name == best.name:
         return f"{chosen.name} ranks best: {tau}."
     return (

@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 
 from binas.base.errors import EstimatorError
 from binas.base.interval import Interval
@@ -47,31 +48,24 @@ class CostLimit:
     limit: float
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """How one set of predictions ranks and values the samples.
+Kept = Annotated[Interval, BeforeValidator(Interval.from_json), PlainSerializer(Interval.to_json)]
+
+
+class Judgement(BaseModel):
+    """How one set of predictions ranks and values the samples; in a file an interval that is not defined is null.
 
     ``mse`` (squared points) and ``r2`` are None for scores that are not accuracies, such as MACs; ``regret`` is in
     points, by limit.
     """
 
+    model_config = ConfigDict(extra="forbid", frozen=True)
     name: str
-    kendall: Interval
-    spearman: Interval
-    pearson: Interval
-    mse: Interval | None = None
-    r2: Interval | None = None
-    regret: Mapping[str, Interval] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """For reports."""
-        parts = ("kendall", "spearman", "pearson", "mse", "r2")
-        known = {part: getattr(self, part) for part in parts}
-        return {
-            "name": self.name,
-            **{part: None if value is None else value.to_json() for part, value in known.items()},
-            "regret": {label: value.to_json() for label, value in self.regret.items()},
-        }
+    kendall: Kept
+    spearman: Kept
+    pearson: Kept
+    mse: Kept | None = None
+    r2: Kept | None = None
+    regret: dict[str, Kept] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +81,9 @@ class RankingReport:
         """For reports."""
         return {
             "samples": self.count,
-            "estimators": [item.to_json() for item in self.judgements],
-            "macs_only": None if self.macs is None else self.macs.to_json(),
-            "noise_ceiling": None if self.ceiling is None else self.ceiling.to_json(),
+            "estimators": [item.model_dump(mode="json") for item in self.judgements],
+            "macs_only": None if self.macs is None else self.macs.model_dump(mode="json"),
+            "noise_ceiling": None if self.ceiling is None else self.ceiling.model_dump(mode="json"),
         }
 
 
@@ -109,13 +103,13 @@ def judge(
         for item in limits
     }
     return Judgement(
-        name,
-        measured(kendall, predicted, truth),
-        measured(spearman, predicted, truth),
-        measured(pearson, predicted, truth),
-        measured(mse, predicted, truth) if is_accuracy else None,
-        measured(r2, predicted, truth) if is_accuracy else None,
-        lost,
+        name=name,
+        kendall=measured(kendall, predicted, truth),
+        spearman=measured(spearman, predicted, truth),
+        pearson=measured(pearson, predicted, truth),
+        mse=measured(mse, predicted, truth) if is_accuracy else None,
+        r2=measured(r2, predicted, truth) if is_accuracy else None,
+        regret=lost,
     )
 
 
@@ -139,25 +133,17 @@ def report(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class NoiseCeiling:
+class NoiseCeiling(BaseModel):
     """Kendall's tau of a perfect predictor; ``half`` is the tau between the two halves where they are known."""
 
+    model_config = ConfigDict(extra="forbid", frozen=True)
     kendall: float
     how: Literal["split-half", "simulated"]
-    half: float = math.nan
-
-    def to_json(self) -> dict[str, Any]:
-        """For reports."""
-        return {
-            "kendall": self.kendall,
-            "how": self.how,
-            "half": None if math.isnan(self.half) else self.half,
-        }
+    half: float | None = None
 
 
 def describe_ceiling(ceiling: Mapping[str, Any] | None) -> str:
-    """How well a perfect predictor would rank, for people; the ceiling as :meth:`NoiseCeiling.to_json` gives it."""
+    """How well a perfect predictor would rank, for people; the ceiling as it is written in JSON."""
     if ceiling is None:
         return "Noise ceiling: not known; the samples carry neither errors nor halves."
     split = f"from two halves of the images, whose tau is {ceiling['half'] or 0:.3f}"
@@ -170,9 +156,11 @@ def noise_ceiling(samples: Samples, seed: int = 0) -> NoiseCeiling | None:
     halves = samples.halves
     if halves is not None:
         half = kendall(halves[:, 0], halves[:, 1])
-        return NoiseCeiling(ceiling_from_halves(half), "split-half", half)
+        known = None if math.isnan(half) else half
+        return NoiseCeiling(kendall=ceiling_from_halves(half), how="split-half", half=known)
     if len(samples) and not np.isnan(samples.error).any():
-        return NoiseCeiling(simulated_ceiling(samples.accuracy, samples.error, seed), "simulated")
+        ceiling = simulated_ceiling(samples.accuracy, samples.error, seed)
+        return NoiseCeiling(kendall=ceiling, how="simulated")
     return None
 
 

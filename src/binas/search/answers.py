@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import Field
 
-from binas.base.interval import Interval
 from binas.base.settings import FileRecord
 from binas.search.limits import Limit
+from binas.search.on_device import Reading
 from binas.search.problem import SearchProblem
 from binas.search.result import SearchResult
 from binas.tables.units import format_quantity, parse_unit
@@ -35,27 +35,6 @@ class CostRecord(FileRecord):
     limit: float | None = None
     lower_limit: float | None = None
     conditions: dict[str, Any] | None = None
-
-
-class Reading(FileRecord):
-    """One network built and measured: ``asked`` is the limit wanted, ``limit`` the one searched with."""
-
-    architecture: str
-    cost: str
-    unit: str
-    asked: float
-    limit: float
-    predicted: float
-    measured: float
-    low: float
-    high: float
-    kept: bool
-    variant: str | None = None
-
-    @property
-    def interval(self) -> Interval:
-        """What was measured, with its confidence interval."""
-        return Interval(self.measured, self.low, self.high)
 
 
 class AnswerRecord(FileRecord):

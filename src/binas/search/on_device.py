@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from binas.base.errors import ProblemError
 from binas.base.interval import Interval
+from binas.base.settings import FileRecord
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
 from binas.search.result import SearchResult, Status
@@ -29,11 +29,13 @@ STEP_BACK = 1e-6  # a tightened limit excludes the network that broke it, whatev
 MeasureCost = Callable[[Cost, Architecture], Interval]  # measured again as its table was, in its unit
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One network built and measured: ``asked`` is the limit wanted, ``limit`` the one searched with."""
+class Reading(FileRecord):
+    """One network built and measured: ``asked`` is the limit wanted, ``limit`` the one searched with.
 
-    architecture: Architecture
+    The limit is ``kept`` where the upper end of the interval keeps it.
+    """
+
+    architecture: str
     cost: str
     unit: str
     asked: float
@@ -42,18 +44,13 @@ class Step:
     measured: float
     low: float
     high: float
+    kept: bool
     variant: str | None = None
 
     @property
-    def kept(self) -> bool:
-        """Whether the limit is kept with confidence."""
-        return self.high <= self.asked
-
-    def to_json(self) -> dict[str, Any]:
-        """The object in the history of a result."""
-        known = {key: getattr(self, key) for key in self.__slots__ if key != "variant"}
-        variant = {} if self.variant is None else {"variant": self.variant}
-        return {**known, "architecture": str(self.architecture), "kept": self.kept, **variant}
+    def interval(self) -> Interval:
+        """What was measured, with its confidence interval."""
+        return Interval(self.measured, self.low, self.high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +58,7 @@ class OnDevice:
     """The last result of the loop and everything that was measured on the way."""
 
     result: SearchResult
-    steps: tuple[Step, ...]
+    steps: tuple[Reading, ...]
 
     @property
     def kept(self) -> bool:
@@ -103,7 +100,7 @@ def keep_limits(
     if most < 1:
         raise ProblemError(f"at least one network must be built, not {most}.")
     asked = _upper_limits(problem, list(measured))
-    limits, steps = dict(asked), list[Step]()
+    limits, steps = dict(asked), list[Reading]()
     for number in range(1, most + 1):
         result = search(_tighten(problem, limits))
         new = _measure_winner(result, asked, limits, measure)
@@ -123,12 +120,12 @@ def keep_limits(
     return _with_history(result, steps)
 
 
-def _has_room(step: Step) -> bool:
+def _has_room(step: Reading) -> bool:
     """Whether a network was searched for under a tightened limit and turned out far below the one wanted."""
     return step.limit < step.asked and step.high < (1 - ROOM) * step.asked
 
 
-def _wider_limit(step: Step, steps: list[Step]) -> float:
+def _wider_limit(step: Reading, steps: list[Reading]) -> float:
     """The limit that this network's own factor allows, below every network that broke the limit."""
     broken = [other.predicted for other in steps if other.cost == step.cost and not other.kept]
     allowed = step.asked * step.predicted / step.high
@@ -142,9 +139,9 @@ def _better(one: SearchResult, other: SearchResult) -> bool:
 
 def _measure_winner(
     result: SearchResult, asked: dict[str, float], limits: dict[str, float], measure: MeasureCost
-) -> list[Step]:
+) -> list[Reading]:
     """The winner built and measured, once for each cost; nothing where there is none."""
-    winner, steps = result.evaluation, list[Step]()
+    winner, steps = result.evaluation, list[Reading]()
     if winner is None:
         return steps
     for name in asked:
@@ -152,8 +149,21 @@ def _measure_winner(
         reading = measure(cost, winner.architecture)
         if reading.high > asked[name]:
             reading = min(reading, measure(cost, winner.architecture), key=lambda item: item.high)
-        numbers = (asked[name], limits[name], winner.costs[name], reading.value, reading.low, reading.high)
-        steps.append(Step(winner.architecture, name, cost.unit.name, *numbers, result.variant))
+        steps.append(
+            Reading(
+                architecture=str(winner.architecture),
+                cost=name,
+                unit=cost.unit.name,
+                asked=asked[name],
+                limit=limits[name],
+                predicted=winner.costs[name],
+                measured=reading.value,
+                low=reading.low,
+                high=reading.high,
+                kept=reading.high <= asked[name],
+                variant=result.variant,
+            )
+        )
     return steps
 
 
@@ -176,15 +186,15 @@ def _tighten(problem: SearchProblem, limits: dict[str, float]) -> SearchProblem:
     return problem.with_limits([*others, *(Limit(name, value) for name, value in limits.items())])
 
 
-def _next_limit(step: Step) -> float:
+def _next_limit(step: Reading) -> float:
     """The limit under which a network this much slower than predicted would be kept."""
     return step.predicted * min(step.asked / step.high, 1.0 - STEP_BACK)
 
 
-def _with_history(result: SearchResult, steps: list[Step]) -> OnDevice:
+def _with_history(result: SearchResult, steps: list[Reading]) -> OnDevice:
     """The result with its history; an architecture that breaks a limit is no answer."""
-    history = {"on_device": [step.to_json() for step in steps]}
-    answer = (result.architecture, result.variant)
+    history = {"on_device": [step.model_dump(mode="json") for step in steps]}
+    answer = (str(result.architecture), result.variant)
     broken = any((step.architecture, step.variant) == answer and not step.kept for step in steps)
     if broken:
         result = replace(result, status=Status.STOPPED_WITHOUT_ANSWER, evaluation=None, bound=None)

@@ -80,10 +80,7 @@ def _work(run: Run, progress: Progress) -> None:
     choice = check(run.tables, run.settings(CheckSettings))
     best = choice.judgement()
     if best is not None:
-        figures = {"kendall": best.kendall.value, "spearman": best.spearman.value}
-        keep_figures(
-            run.folder, "check", {name: value for name, value in figures.items() if value is not None}
-        )
+        keep_figures(run.folder, "check", {"kendall": best.kendall.value, "spearman": best.spearman.value})
     CHOICE.write(run, choice)
     progress.say(choice.why)
 

@@ -63,3 +63,13 @@ class TestOfARun:
         before = contents(finished)
         assert "--out" in refusal("report", finished, "-l", "latency=40%")
         assert contents(finished) == before
+
+
+def test_the_figures_of_a_run_s_own_page(finished, tmp_path):
+    """The page is the run's step and stays; only figures are new."""
+    before = contents(finished)
+    found = answer("report", finished, "--png", tmp_path / "png")
+    assert found["done"] == []
+    assert str(tmp_path / "png" / "frontier.png") in found["figures"]
+    assert contents(finished) == before
+    assert "--out FILE.html" in refusal("report", finished, "--limit", "latency=50%")

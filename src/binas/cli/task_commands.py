@@ -239,8 +239,9 @@ def report(
     """
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
         raise FileError(f"cannot write a page to {out}: name a file that ends in .html.")
-    if is_run(folder) and not (out or limit or png):
-        return task_reply(REPORT, folder, changes, redo, None)
+    if is_run(folder) and not (out or limit):
+        reply = task_reply(REPORT, folder, changes, redo, None)
+        return reply if png is None else views.with_figures(reply, folder, png)
     if is_run(folder) and out is None:
         raise ConfigError("a page of your own goes to a file of its own: say which with --out FILE.html.")
     from binas.run.folder import load

@@ -365,6 +365,22 @@ def report_reply(data: ReportData, path: Path, png: Path | None) -> Reply:
     return Reply({**numbers, "files": files}, lambda: say(*lines))
 
 
+def with_figures(reply: Reply, folder: Path, png: Path) -> Reply:
+    """The same reply after the figures of a run's page were drawn into a folder."""
+    from binas.report.figures import figures
+    from binas.report.numbers import report_numbers
+    from binas.run.run import open_run
+    from binas.tasks.report import run_report
+
+    drawn = list(map(str, figures(report_numbers(run_report(open_run(folder))), png)))
+
+    def show() -> None:
+        reply.show()
+        say(*(f"wrote {file}" for file in drawn))
+
+    return Reply({**reply.data, "figures": drawn}, show)
+
+
 _VIEWS: dict[str, View] = {
     "measure": View(lambda run: run.tables.costs, show_costs, _costs_json),
     "estimate": View(lambda run: run.tables.contributions, _show_contributions, _contributions_json),

@@ -28,7 +28,7 @@ class Done:
 
 def binas(*arguments: object) -> Done:
     """A command in this process, through the entry point; exceptions that are bugs are raised."""
-    out, err = StringIO(), StringIO()
+    out, err, digits = StringIO(), StringIO(), sys.get_int_max_str_digits()
     typed = ["binas", *map(str, arguments)]
     with one_thread(), mock.patch.object(sys, "argv", typed), redirect_stdout(out), redirect_stderr(err):
         try:
@@ -36,6 +36,8 @@ def binas(*arguments: object) -> Done:
             code = 0
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        finally:
+            sys.set_int_max_str_digits(digits)  # which main() changes for its own process
     return Done(code, out.getvalue(), err.getvalue())
 
 

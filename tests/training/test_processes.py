@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from small_data import bars
 from small_networks import MBCONV
@@ -35,6 +36,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_mixed_precision_trains(tmp_path):
     made = config(tmp_path)
     out = tmp_path / "run"
@@ -54,6 +56,7 @@ def test_mixed_precision_trains(tmp_path):
     assert all(value.dtype.is_floating_point is False or value.itemsize == 4 for value in weights.values())
 
 
+@pytest.mark.slow
 def test_two_processes_train_one_network(tmp_path):
     made = config(tmp_path)
     out = tmp_path / "run"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import io
-import os
-import sys
-from typing import Annotated
+import gc
 
-import typer
+gc.disable()  # nothing is garbage while modules are loaded: a tenth of the time to start
 
-from binas.base.errors import BinasError
-from binas.base.packages import explain_import
-from binas.cli import (
+import io  # noqa: E402
+import os  # noqa: E402
+import sys  # noqa: E402
+from typing import Annotated  # noqa: E402
+
+import typer  # noqa: E402
+
+from binas.base.errors import BinasError  # noqa: E402
+from binas.base.packages import explain_import  # noqa: E402
+from binas.cli import (  # noqa: E402
     comparing_commands,
     costs_commands,
     run_commands,
@@ -19,7 +23,9 @@ from binas.cli import (
     space_commands,
     task_commands,
 )
-from binas.version import __version__
+from binas.version import __version__  # noqa: E402
+
+gc.enable()
 
 app = typer.Typer(
     name="binas",

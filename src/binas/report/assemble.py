@@ -16,9 +16,9 @@ from binas.search.solve import solve
 from binas.tables.contributions import Contributions
 from binas.tables.costs import CostTable
 from binas.tables.samples import FILE as SAMPLES, load_samples
+from binas.training.reporting import LINES, read_metrics
 
 CONFIG = "config.yaml"
-METRICS = "metrics.jsonl"
 MAX_CONFIG_BYTES = 2**20
 
 
@@ -69,8 +69,6 @@ def choose(accuracy: Contributions | Estimator, costs: CostTable, cost: str, lim
 
 
 def _metrics(folder: Path) -> tuple[Mapping[str, Any], ...]:
-    if not exists(folder / METRICS):
+    if not exists(folder / LINES):
         return ()
-    from binas.training.reporting import read_metrics  # loads torch, so only where there is something to read
-
     return tuple(row for row in read_metrics(folder) if "loss" in row)  # of training, not of measuring

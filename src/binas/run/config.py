@@ -18,11 +18,12 @@ from binas.base.errors import ConfigError, several
 from binas.base.files import YamlDocument, exists, parse_yaml, read_yaml, write_text
 from binas.base.settings import Settings
 from binas.data.config import DataConfig
+from binas.report.assemble import CONFIG
 from binas.space.files import builtin_names
 from binas.tasks import all_tasks
 from binas.training.config import fill_from_recipe
 
-FILE = "config.yaml"
+FILE = CONFIG
 Part = TypeVar("Part", bound=Settings)
 Change = str | tuple[str, Any]
 

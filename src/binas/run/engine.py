@@ -33,11 +33,12 @@ from binas.run.records import (
     written_files,
 )
 from binas.tasks._base import Step
+from binas.training.reporting import LINES
 
 if TYPE_CHECKING:
     from binas.run.run import Run
 
-OLD, METRICS = "old", "metrics.jsonl"
+OLD = "old"
 LOG_SECONDS = 10.0  # between two lines about how far a step is
 
 
@@ -251,8 +252,8 @@ def _set_aside(folder: Path, step: Step, progress: Progress, more: Sequence[str]
     if not names:
         return
     place = keep_old(folder, step.name, names)
-    if step.expensive and exists(folder / METRICS):
-        shutil.copy2(folder / METRICS, place / METRICS)  # figures of this training are about to be replaced
+    if step.expensive and exists(folder / LINES):
+        shutil.copy2(folder / LINES, place / LINES)  # figures of this training are about to be replaced
     progress.say(f"{step.name}: {', '.join(names)} of before moved to {place.relative_to(folder)}")
 
 

@@ -36,7 +36,7 @@ from binas.space.files import load_space, save_space
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions, load_contributions
 from binas.tables.costs import CostTable, load_costs
-from binas.tables.samples import Samples, load_samples
+from binas.tables.samples import FILE, Samples, load_samples
 from binas.training.judgement import NetworkRecord
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ COSTS: Artefact[CostTable] = Artefact("costs.json", "measure", load_costs, CostT
 CONTRIBUTIONS: Artefact[Contributions] = Artefact(
     "contributions.json", "estimate", load_contributions, Contributions.save
 )
-SAMPLES: Artefact[Samples] = Artefact("samples.json", "sample", load_samples, Samples.save)
+SAMPLES: Artefact[Samples] = Artefact(FILE, "sample", load_samples, Samples.save)
 CHOICE: Artefact[Choice] = Artefact("estimator.json", "check", load_choice, Choice.save)
 ANSWERS = PerQuestion("results", "search", AnswerRecord)
 COMPARISONS = PerQuestion("rivals", "compare", Comparison)

@@ -96,7 +96,7 @@ def refuse_expensive(run: Run, steps: Sequence[Step]) -> None:
         if record is None:
             continue
         _refuse_lost(run.folder, step, record)
-        if not any(exists(run.folder / top) for top in _tops(step)):
+        if not any(exists(run.folder / top) for top in _tops(run.folder, step)):
             continue  # started, and nothing to lose yet
         changed = _changes(record.inputs, inputs_of(run, step))
         if changed:
@@ -248,7 +248,7 @@ def redo(run: Run, steps: Sequence[Step], progress: Progress) -> None:
 def _set_aside(folder: Path, step: Step, progress: Progress, more: Sequence[str] = ()) -> None:
     """Move what an earlier turn of a step left to ``old/``, where nothing is lost; its record goes with expensive work."""
     record = [f"{RECORDS}/{step.name}.json"] if step.expensive else []
-    names = [name for name in (*_tops(step), *more, *record) if exists(folder / name)]
+    names = [name for name in (*_tops(folder, step), *more, *record) if exists(folder / name)]
     if not names:
         return
     place = keep_old(folder, step.name, names)
@@ -272,6 +272,8 @@ def keep_old(folder: Path, what: str, names: Sequence[str]) -> Path:
     return place
 
 
-def _tops(step: Step) -> list[str]:
+def _tops(folder: Path, step: Step) -> list[str]:
     """The files of a step in the run's folder, or the folders of its own they are in."""
-    return list(dict.fromkeys(PurePosixPath(pattern).parts[0] for pattern in (*step.files, *step.scratch)))
+    tops = dict.fromkeys(PurePosixPath(pattern).parts[0] for pattern in (*step.files, *step.scratch))
+    several = {top: sorted(path.name for path in folder.glob(top)) for top in tops if "*" in top}
+    return [name for top in tops for name in several.get(top, [top])]

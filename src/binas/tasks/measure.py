@@ -73,7 +73,7 @@ MEASURE = Task(
             _work,
             (COSTS.file,),
             facts=_facts,
-            scratch=(f"{COSTS.file}{JOURNAL}",),
+            scratch=(f"{COSTS.file}{JOURNAL}*",),  # one for each variant
         ),
     ),
     ask=lambda run, out, progress: write_costs(run.space, run.settings(MeasureSettings), out, progress),

@@ -99,7 +99,7 @@ def open_problem(run: Run) -> SearchProblem:
 def _work(run: Run, progress: Progress) -> None:
     """Write the answer to each limit, and the frontier for the cost of the first."""
     problem, questions = open_problem(run), run.questions
-    resolved = {text: parse_limits(text, run.space, problem.costs) for text in questions}
+    resolved = {text: parse_limits(text, run.space, problem.costs, problem.variants) for text in questions}
     write_text(run.folder / FRONTIER, frontier(problem, resolved[questions[0]][0].cost).to_csv())
     for number, (text, limits) in enumerate(resolved.items()):
         if ANSWERS.find(run, text) is None:  # else answered before an interruption
@@ -155,6 +155,16 @@ def read_frontier(run: Run) -> Frontier:
     return Frontier.from_csv(read_text(run.folder / FRONTIER), open_problem(run))
 
 
+def _check(run: Run) -> None:
+    """Refuse an estimator that no frontier can be traced with, before anything is trained."""
+    name = run.settings(SearchSettings).estimator
+    if name != AUTO and not find_candidate(name).automatic:
+        raise ConfigError(
+            f"search.estimator {name!r} is no sum over stages, so a run cannot trace its frontier. Choose another, and ask "
+            f"with it afterwards: `binas search {run.folder} -l LIMIT --estimator {name} --solver evolution`."
+        )
+
+
 def _estimator(run: Run) -> dict[str, Any]:
     """The estimator, and the samples where it learned from them; the figures of the check do not matter."""
     from binas.base.files import exists
@@ -183,6 +193,7 @@ SEARCH = Task(
             facts=_estimator,
         ),
     ),
+    check=_check,
     examples=(
         "binas search runs/first",
         "binas search example -l latency=45ms -l params=5M --top 5",

@@ -47,7 +47,7 @@ class TestASpaceOfOnesOwn:
         assert "<html" in (folder / "check.html").read_text()
         text = (folder / "said.txt").read_text()
         assert "networks held out: mean error" in text
-        assert f"Drawn to {folder / 'check.html'}" in text
+        assert f"wrote {folder / 'check.html'}" in text
 
     def test_an_existing_table_is_kept(self, folder):
         before = (folder / "costs.json").read_bytes()
@@ -194,7 +194,7 @@ class TestVerify:
         given.save(file)
         question = ("costs", "verify", file, "--space", folder / "space.yaml", "--samples", 8, *QUICK)
         text = said(*question, "--plot", tmp_path / "check.html")
-        assert "Drawn to" in text
+        assert "wrote " in text
         again = load_costs(file, given.space)
         kept = again["latency"].values.equals(given["latency"].values)
         assert ("its numbers stay" if kept else "it was replaced") in text

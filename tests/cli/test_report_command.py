@@ -70,6 +70,6 @@ def test_the_figures_of_a_run_s_own_page(finished, tmp_path):
     before = contents(finished)
     found = answer("report", finished, "--png", tmp_path / "png")
     assert found["done"] == []
-    assert str(tmp_path / "png" / "frontier.png") in found["figures"]
+    assert str(tmp_path / "png" / "frontier.png") in found["drawn"]
     assert contents(finished) == before
     assert "--out FILE.html" in refusal("report", finished, "--limit", "latency=50%")

@@ -19,6 +19,15 @@ class Reply:
     show: Callable[[], None] = lambda: None
     error: BinasError | None = None
 
+    def and_drew(self, *files: object) -> Reply:
+        """The same, and that files were drawn."""
+
+        def show() -> None:
+            self.show()
+            say(*(f"wrote {file}" for file in files))
+
+        return Reply({**self.data, "drawn": [str(file) for file in files]}, show)
+
     def give(self, as_json: bool) -> None:
         """Print it."""
         if as_json:

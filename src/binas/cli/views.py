@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import FileError
+from binas.base.files import write_text
 from binas.base.progress import duration
 from binas.cli.output import Reply, say, table, table_of_known
 from binas.tasks._base import Task
@@ -125,12 +126,7 @@ def with_plot(reply: Reply, costs: CostTable, plot: Path | None) -> Reply:
     verified = [cost for cost in costs.costs.values() if cost.provenance.verification is not None]
     check_plot(plot, len(verified))
     plot_verification(verified[0], plot)
-
-    def show() -> None:
-        reply.show()
-        say(f"Drawn to {plot}.")
-
-    return Reply(reply.data, show)
+    return reply.and_drew(plot)
 
 
 def _show_contributions(answer: Contributions) -> None:
@@ -353,7 +349,6 @@ def _show_export(done: Exported) -> None:
 
 def report_reply(data: ReportData, path: Path, png: Path | None) -> Reply:
     """Write a page, and say what is on it."""
-    from binas.base.files import write_text
     from binas.report.figures import figures
     from binas.report.numbers import report_numbers, summary
     from binas.report.page import page
@@ -372,13 +367,7 @@ def with_figures(reply: Reply, folder: Path, png: Path) -> Reply:
     from binas.run.run import open_run
     from binas.tasks.report import run_report
 
-    drawn = list(map(str, figures(report_numbers(run_report(open_run(folder))), png)))
-
-    def show() -> None:
-        reply.show()
-        say(*(f"wrote {file}" for file in drawn))
-
-    return Reply({**reply.data, "figures": drawn}, show)
+    return reply.and_drew(*figures(report_numbers(run_report(open_run(folder))), png))
 
 
 _VIEWS: dict[str, View] = {

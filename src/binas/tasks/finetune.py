@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from binas.base.errors import ConfigError, FileError
 from binas.base.files import dump_json, exists, read_json, write_text
 from binas.base.identity import file_digest, flattened
+from binas.base.lock import locked
 from binas.base.progress import Progress
 from binas.space.architecture import Architecture
 from binas.space.blockstrings import read_choice
@@ -211,8 +212,6 @@ def tune_one(
     folder: Path, architecture: str, name: str | None, changes: Iterable[Change], progress: Progress
 ) -> TunedNetwork | None:
     """Fine-tune one architecture as a user names it, in several processes too; None in all but the first of them."""
-    from binas.base.lock import locked
-
     run = run_to_tune(folder, changes)
     chosen = read_choice(run.space, architecture)
     if is_helper():  # another process holds the folder, writes and speaks

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, StringConstraints, field_validator
 
 from binas.base.errors import BinasError, ConfigError, ProblemError
-from binas.base.files import read_text, write_text
+from binas.base.files import exists, read_text, write_text
+from binas.base.identity import file_digest
 from binas.base.progress import Progress
 from binas.base.settings import Settings
 from binas.costs.table import MeasureSettings, known_costs, measure_on_device
@@ -105,17 +106,15 @@ def _work(run: Run, progress: Progress) -> None:
         if ANSWERS.find(run, text) is None:  # else answered before an interruption
             part = progress.part(number, len(questions), text)
             ANSWERS.write(run, text, answer(run, text, problem.with_limits(limits), part))
-    known = ANSWERS.read(run)
-    if not any(item.architecture for item in known):
-        raise ProblemError(f"no limit has an answer: {' '.join(item.why for item in known)}")
+    if not any(item.architecture for item in run.answers):
+        raise ProblemError(f"no limit has an answer: {' '.join(item.why for item in run.answers)}")
 
 
 def answer(run: Run, question: str, problem: SearchProblem, progress: Progress) -> AnswerRecord:
     """The answer to one question, and why there is none where there is none."""
     settings = run.settings(SearchSettings)
-    usual = run.settings(MeasureSettings).measures
-    on_device = usual if settings.closed_loop is None else settings.closed_loop
-    result, why = search_for(problem, settings, on_device and _is_measured(problem), progress)
+    loop = run.settings(MeasureSettings).measures if settings.closed_loop is None else settings.closed_loop
+    result, why = search_for(problem, settings, loop and _is_measured(problem), progress)
     if why:
         progress.say(why)
     return AnswerRecord.of(question, problem, result, why, run.tables.estimator_name(settings.estimator))
@@ -138,16 +137,14 @@ def search_for(
     plan = Plan(budget=settings.seconds_per_network)
     measure = measure_on_device(problem.space, plan, progress)
     done = keep_limits(problem, measurable(problem.costs), measure, search)
-    broken = done.steps and not done.kept
-    return done.result, done.sentence() if broken else why_no_answer(done.result)
+    return done.result, done.sentence() if done.steps and not done.kept else why_no_answer(done.result)
 
 
 def _is_measured(problem: SearchProblem) -> bool:
     """Whether an upper limit is on a cost whose table says how it was measured."""
     from binas.costs.measure import measurable
 
-    known = measurable(problem.costs)
-    return any(limit.cost in known and not limit.lower for limit in problem.limits)
+    return any(not limit.lower and limit.cost in measurable(problem.costs) for limit in problem.limits)
 
 
 def read_frontier(run: Run) -> Frontier:
@@ -167,9 +164,6 @@ def _check(run: Run) -> None:
 
 def _estimator(run: Run) -> dict[str, Any]:
     """The estimator, and the samples where it learned from them; the figures of the check do not matter."""
-    from binas.base.files import exists
-    from binas.base.identity import file_digest
-
     name, samples = run.settings(SearchSettings).estimator, run.folder / SAMPLES.file
     if name == AUTO and not exists(run.folder / CHOICE.file):
         return {"estimator": None}

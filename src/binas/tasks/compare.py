@@ -9,6 +9,7 @@ sd(correct_1 - correct_2) / sqrt(images).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from binas.base.settings import Settings
 from binas.search.answers import AnswerRecord
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
-from binas.search.rivals import CANDIDATES, Comparison, Rival, difference, hand_scaled_rivals, random_rivals
+from binas.search.rivals import Comparison, Rival, difference, hand_scaled_rivals, random_rivals
 from binas.space.architecture import Architecture
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import ANSWERS, COMPARISONS, SUPERNET
@@ -48,20 +49,31 @@ class CompareSettings(Settings):
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """Where networks are compared: images and weights, the problem with its limits, and the limit to come near to."""
+    """Where networks are compared: images and weights, the problem with its limits, and the limit to come near to.
+
+    With the ``run`` that weights and images are of, networks are measured in as many processes as it may use.
+    """
 
     supernet: Supernet
     data: ImageData
     problem: SearchProblem
     limit: Limit
     recalibration: int
+    run: Run | None = None
 
-    def correct(self, architecture: Architecture, *parts: str) -> list[NDArray[np.bool_]]:
-        """Which images of each part a network classifies rightly."""
+    def correct(
+        self, architectures: Sequence[Architecture], parts: Sequence[str], progress: Progress | None = None
+    ) -> list[list[NDArray[np.bool_]]]:
+        """For each network, which images of each part it classifies rightly."""
         from binas.contributions.sampling import correct_images
+        from binas.tasks.outcomes import correct_outcomes
 
+        if self.run is not None:
+            return list(correct_outcomes(self.run, architectures, parts, self.recalibration, progress))
         sets = [getattr(self.data, part) for part in parts]
-        return correct_images(self.supernet, architecture, self.data, sets, self.recalibration)
+        return [
+            correct_images(self.supernet, item, self.data, sets, self.recalibration) for item in architectures
+        ]
 
     def rival(self, architecture: Architecture, correct: NDArray[Any]) -> Rival:
         """A measured network as it is kept."""
@@ -71,11 +83,13 @@ class Bench:
             accuracy=100 * float(correct.mean()),
         )
 
-    def best_hand_scaled(self) -> tuple[Architecture, NDArray[np.bool_]] | None:
+    def best_hand_scaled(self, progress: Progress) -> tuple[Architecture, NDArray[np.bool_]] | None:
         """The hand-scaled network with the best validation accuracy, and its outcomes on test images."""
         best: tuple[float, Architecture, NDArray[np.bool_]] | None = None
-        for item in hand_scaled_rivals(self.problem, self.limit):
-            chosen_by, correct = self.correct(item, "validation", "test")
+        able = hand_scaled_rivals(self.problem, self.limit)
+        for item, (chosen_by, correct) in zip(
+            able, self.correct(able, ("validation", "test"), progress), strict=True
+        ):
             if best is None or chosen_by.mean() > best[0]:
                 best = float(chosen_by.mean()), item, correct
         return best and best[1:]
@@ -91,11 +105,10 @@ def compare_with_rivals(
     identity: str = "",
 ) -> Comparison:
     """Measure ``architecture``, ``count`` random rivals and the best hand-scaled one under the same limit."""
-    drawn, outcomes = random_rivals(bench.problem, bench.limit, count, seed), []
-    for number, item in enumerate([architecture, *drawn]):
-        (progress or Progress()).show(number / (1 + len(drawn) + CANDIDATES), "measuring rivals")
-        outcomes += bench.correct(item, "test")
-    own, others, best = outcomes[0], outcomes[1:], bench.best_hand_scaled()
+    progress, drawn = progress or Progress(), random_rivals(bench.problem, bench.limit, count, seed)
+    outcomes = bench.correct([architecture, *drawn], ["test"], progress.part(0, 2, "rivals"))
+    own, *others = [correct for (correct,) in outcomes]
+    best = bench.best_hand_scaled(progress.part(1, 2, "hand-scaled"))
     return Comparison(
         question=question,
         identity=identity,
@@ -133,7 +146,7 @@ def _compare(run: Run, answer: AnswerRecord, identity: str, progress: Progress) 
         progress.say("no upper limit on a sum to draw rivals at")
         return
     recalibration = run.settings(FinetuneSettings).recalibration
-    bench = Bench(run.supernet(), run.data, problem.with_limits(limits), traced, recalibration)
+    bench = Bench(run.supernet(), run.data, problem.with_limits(limits), traced, recalibration, run)
     own = run.space.parse(str(answer.architecture))
     result = compare_with_rivals(
         bench, own, settings.random, settings.seed, progress, answer.question, identity

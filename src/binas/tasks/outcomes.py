@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, cast
 
 from binas.base.progress import Progress
 from binas.space.architecture import Architecture
@@ -39,7 +39,10 @@ def judge(run: Run, sets: Sequence[str], recalibration: int) -> Work:
 
     supernet = run.supernet()
     images = [
-        validation_images(run, name) if name in get_args(Half) else getattr(run.data, name) for name in sets
+        getattr(run.data, name)
+        if name in ("test", "validation")
+        else validation_images(run, cast(Half, name))
+        for name in sets
     ]
 
     def correct(architecture: str, progress: Progress) -> list[Correct]:

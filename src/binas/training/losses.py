@@ -86,7 +86,10 @@ class Teacher:
         identity = {"weights": weights_digest(self.network), "data": self.data.fingerprint()}
         found = load_checkpoint(folder, LOGITS) if has_checkpoint(folder, LOGITS) else None
         usable = found is not None and found.values.get("identity") == identity
-        if self.team.gather(torch.tensor([int(usable)])).all() and found is not None:
+        if (
+            self.team.gather(torch.tensor([int(usable)], device=device_of(self.network))).all()
+            and found is not None
+        ):
             return found.tensors["logits"]
         logits = self._all_logits(self.data)
         if self.team.first:
@@ -103,14 +106,12 @@ class Teacher:
 
     @torch.no_grad()
     def _all_logits(self, data: ImageData) -> Tensor:
-        def zeros(labels: Tensor) -> Tensor:
-            """In place of what another process computes."""
-            return torch.zeros(len(labels), len(data.classes))
-
-        parts = [
-            self.network(images).cpu() if number % self.team.size == self.team.rank else zeros(labels)
-            for number, (images, labels) in enumerate(
-                normalised_batches(data, data.train, device_of(self.network))
-            )
-        ]
-        return self.team.add_up(torch.cat(parts))
+        """Each process of the team computes every n-th batch, and has zeros for the others."""
+        device = device_of(self.network)
+        logits = torch.zeros(len(data.train), len(data.classes), device=device)
+        first = 0
+        for number, (images, labels) in enumerate(normalised_batches(data, data.train, device)):
+            if number % self.team.size == self.team.rank:
+                logits[first : first + len(labels)] = self.network(images)
+            first += len(labels)
+        return self.team.add_up(logits).cpu()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from binas.data.augment import normalise
@@ -12,11 +14,13 @@ from binas.data.dataset import ImageData
 from binas.data.images import Images
 from binas.space.architecture import Architecture
 from binas.supernet.network import Supernet, extract
-from binas.supernet.paths import sample_paths
+from binas.supernet.paths import Paths, sample_paths
 from binas.training.calibration import recalibrate, recalibrate_supernet
 from binas.training.judgement import Accuracy
 from binas.training.randomness import generator
+from binas.training.team import ALONE, Team
 
+Correct = NDArray[np.bool_]
 EVAL_PIXELS = 1024 * 64 * 64  # of a batch: 1024 small images, 83 of 224 x 224
 
 
@@ -30,26 +34,48 @@ def normalised_batches(
 
 
 def accuracy(
-    predict: Callable[[Tensor], Tensor], data: ImageData, images: Images, device: torch.device
+    predict: Callable[..., Tensor],
+    data: ImageData,
+    images: Images,
+    device: torch.device,
+    team: Team = ALONE,
+    paths: Paths | None = None,
 ) -> Accuracy:
-    """Accuracy of a function from normalised images to logits on one set of images."""
-    right = total = 0
+    """Accuracy of a function from normalised images to logits on one set of images; arguments as for :func:`correct`."""
+    right = correct(predict, data, images, device, team, paths)
+    return Accuracy(100 * int(right.sum()) / len(right), len(right))
+
+
+def correct(
+    predict: Callable[..., Tensor],
+    data: ImageData,
+    images: Images,
+    device: torch.device,
+    team: Team = ALONE,
+    paths: Paths | None = None,
+) -> Correct:
+    """Which images of a set a function from normalised images to logits classifies rightly, (n,).
+
+    With ``paths``, one per image, it is a function of images and paths. Each process of a ``team`` does every n-th batch.
+    """
+    right = torch.zeros(len(images), dtype=torch.uint8, device=device)
+    first = 0
     with torch.inference_mode():
-        for batch, labels in normalised_batches(data, images, device):
-            right += int((predict(batch).argmax(1) == labels).sum())
-            total += len(labels)
-    return Accuracy(100 * right / total, total)
+        for number, (batch, labels) in enumerate(normalised_batches(data, images, device)):
+            rows = slice(first, first + len(labels))
+            if number % team.size == team.rank:
+                own = () if paths is None else ((paths[0][rows], paths[1][rows]),)
+                right[rows] = predict(batch, *own).argmax(1) == labels
+            first = rows.stop
+    return team.add_up(right).cpu().numpy().astype(np.bool_)
 
 
-def multipath_accuracy(supernet: Supernet, data: ImageData, images: Images, seed: int = 0) -> Accuracy:
+def multipath_accuracy(
+    supernet: Supernet, data: ImageData, images: Images, seed: int = 0, team: Team = ALONE
+) -> Accuracy:
     """Mean accuracy of uniformly drawn architectures, each image on its own (E[Acc], paper section 3.2)."""
-    drawn = generator(seed, "multi-path accuracy")
-    return accuracy(
-        lambda batch: supernet(batch, sample_paths(supernet.space, len(batch), drawn)),
-        data,
-        images,
-        device_of(supernet),
-    )
+    paths = sample_paths(supernet.space, len(images), generator(seed, "multi-path accuracy"))
+    return accuracy(supernet, data, images, device_of(supernet), team, paths)
 
 
 def evaluate_architecture(

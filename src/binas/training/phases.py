@@ -119,7 +119,8 @@ def train_heaviest(space: SearchSpace, bench: Bench) -> Supernet:
 
     def measure(network: nn.Module) -> Metrics:
         predict = partial(network, paths=largest)
-        return {"heaviest": accuracy(predict, bench.data, bench.data.validation, device_of(network)).percent}
+        data, device = bench.data, device_of(network)
+        return {"heaviest": accuracy(predict, data, data.validation, device, bench.team).percent}
 
     job = _job(bench, "heaviest", supernet, loss_of, measure, phase, {"space": space.fingerprint})
     return _train_or_read(job, supernet)
@@ -147,7 +148,7 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
         "supernet",
         supernet,
         loss_of,
-        lambda network: supernet_metrics(network, bench.data),
+        lambda network: supernet_metrics(network, bench.data, bench.team),
         phase,
         {"space": space.fingerprint, "heaviest": weights_digest(heaviest)},
     )
@@ -181,7 +182,8 @@ def fine_tune(
         return _taught_loss(model(step.images), step, phase, space, taught_by)
 
     def measure(tuned: nn.Module) -> Metrics:
-        return {"accuracy": accuracy(tuned, bench.data, bench.data.validation, device_of(tuned)).percent}
+        data = bench.data
+        return {"accuracy": accuracy(tuned, data, data.validation, device_of(tuned), bench.team).percent}
 
     job = _job(
         bench,
@@ -223,14 +225,14 @@ def _starting_network(
     return network
 
 
-def supernet_metrics(network: nn.Module, data: ImageData) -> Metrics:
+def supernet_metrics(network: nn.Module, data: ImageData, team: Team = ALONE) -> Metrics:
     """Validation accuracy in percent of the heaviest, the lightest and uniformly drawn sub-networks."""
     assert isinstance(network, Supernet)
     accuracies = {}
     for name, largest in (("heaviest", True), ("lightest", False)):
         predict = partial(network, paths=network.space.extreme(largest))
-        accuracies[name] = accuracy(predict, data, data.validation, device_of(network))
-    accuracies["random"] = multipath_accuracy(network, data, data.validation)
+        accuracies[name] = accuracy(predict, data, data.validation, device_of(network), team)
+    accuracies["random"] = multipath_accuracy(network, data, data.validation, team=team)
     return {name: value.percent for name, value in accuracies.items()}
 
 

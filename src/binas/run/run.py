@@ -126,11 +126,10 @@ class Run:
 
     def supernet(self, phase: str = "supernet") -> Supernet:
         """The trained weights of ``supernet`` or ``heaviest``, in eval mode, where training would be done."""
-        import torch
-
         from binas.supernet.network import Supernet, keep_memory
         from binas.training.checkpoint import has_checkpoint, load_checkpoint, load_weights
         from binas.training.loop import WEIGHTS
+        from binas.training.team import on_cpu
 
         folder = self.folder / phase
         if not has_checkpoint(folder, WEIGHTS):
@@ -142,8 +141,7 @@ class Run:
         self._check_weights(folder, checkpoint.values.get("identity"))
         supernet = Supernet(self.space)
         load_weights(supernet, checkpoint.tensors, str(folder))
-        on_cpu = self.settings(TrainSettings).device == "cpu" or not torch.cuda.is_available()
-        return supernet.eval().to("cpu" if on_cpu else "cuda")
+        return supernet.eval().to("cpu" if on_cpu(self.settings(TrainSettings)) else "cuda")
 
     def evaluate(
         self,

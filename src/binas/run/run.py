@@ -18,7 +18,7 @@ from binas.search.answers import AnswerRecord
 from binas.space.architecture import Architecture
 from binas.space.files import load_space
 from binas.space.space import SearchSpace
-from binas.tasks.artefacts import ANSWERS, DATA, PAGE, SPACE, network_name, read_networks
+from binas.tasks.artefacts import ANSWERS, COMPARISONS, DATA, PAGE, SPACE, network_name, read_networks
 from binas.tasks.search import SearchSettings
 from binas.training.config import FinetuneSettings, TrainSettings
 from binas.training.judgement import NetworkRecord
@@ -63,6 +63,13 @@ class Run:
     def networks(self) -> dict[str, NetworkRecord]:
         """The fine-tuned network of each limit that has one."""
         return read_networks(self)
+
+    @property
+    def story(self) -> list[str]:
+        """What was found, in three sentences for those who do not read tables."""
+        from binas.report.story import tell
+
+        return tell(self.answers, self.networks, COMPARISONS.read(self))
 
     @property
     def tables(self) -> Folder:

@@ -42,7 +42,7 @@ class Team:
         if self.size == 1:
             return mine[None]
         rows = mine.new_empty(self.size, *mine.shape)
-        distributed.all_gather_into_tensor(rows, mine.contiguous())
+        distributed.all_gather(list(rows), mine.contiguous())
         return rows
 
     def wait(self) -> None:

@@ -16,9 +16,11 @@ from binas.tables.samples import Samples, load_samples
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import SAMPLES, save_each
 from binas.tasks.estimate import Half, validation_images
+from binas.tasks.outcomes import correct_outcomes
 from binas.training.config import TrainSettings
 
 if TYPE_CHECKING:
+    from binas.contributions.sampling import Correct
     from binas.run.run import Run
 
 
@@ -52,7 +54,13 @@ def sample(run: Run, known_at: Path, progress: Progress) -> Iterator[Samples]:
     }
     asked = architectures_to_measure(run.space, settings.count, settings.strata, settings.seed)
     known = _known(run, known_at, about, asked, progress)
-    return measure_samples(supernet, run.data, images, asked, recalibration, known, about, progress)
+
+    def outcomes(architectures: Sequence[Architecture]) -> Iterator[Correct]:
+        return (
+            correct for (correct,) in correct_outcomes(run, architectures, [settings.half], recalibration)
+        )
+
+    return measure_samples(supernet, run.data, images, asked, recalibration, known, about, progress, outcomes)
 
 
 def _known(

@@ -135,7 +135,7 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
     supernet = fresh_supernet(space, bench.config.seed).to(device_of(heaviest))
     supernet.load_state_dict(heaviest.state_dict())
     supernet.start_from(space.extreme())
-    teacher = teacher_of(heaviest, bench.data, phase.distillation)
+    teacher = teacher_of(heaviest, bench.data, phase.distillation, bench.folder / "heaviest", bench.team)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
         drawn = generator(bench.config.seed, "paths", step.epoch, step.batch, step.shard)
@@ -175,7 +175,7 @@ def fine_tune(
     """
     space = supernet.space
     network = _starting_network(supernet, architecture, bench, phase)
-    taught_by = teacher or teacher_of(heaviest, bench.data, phase.distillation)
+    taught_by = teacher or teacher_of(heaviest, bench.data, phase.distillation, team=bench.team)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
         return _taught_loss(model(step.images), step, phase, space, taught_by)
@@ -201,9 +201,15 @@ def fine_tune(
     return _train_or_read(job, network)
 
 
-def teacher_of(heaviest: Supernet, data: ImageData, settings: Distillation) -> Teacher:
-    """The heaviest network as a teacher."""
-    return Teacher(extract(heaviest, heaviest.space.extreme()), data, settings)
+def teacher_of(
+    heaviest: Supernet,
+    data: ImageData,
+    settings: Distillation,
+    folder: Path | None = None,
+    team: Team = ALONE,
+) -> Teacher:
+    """The heaviest network as a teacher, its logits kept in ``folder``."""
+    return Teacher(extract(heaviest, heaviest.space.extreme()), data, settings, folder, team)
 
 
 def _starting_network(

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from binas.base.progress import Progress, Terminal, duration
+from binas.base.progress import Progress, Terminal
 
 
 class Heard(Progress):
@@ -95,6 +95,3 @@ class TestTerminal:
         monkeypatch.setattr("binas.base.progress.time.monotonic", lambda: next(clock))
         Terminal().show(0.5, "epoch 1")
         assert capfd.readouterr().err == "50%, epoch 1\n"
-
-    def test_durations(self):
-        assert [duration(s) for s in (0.2, 59.4, 61, 7322)] == ["0 s", "59 s", "1 min 01 s", "2 h 02 min"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from binas.run.engine import State, plan
+from binas.run.engine import State, states
 from binas.run.log import read_log
 from binas.tasks import all_steps
 
@@ -40,7 +40,7 @@ class Standing:
 def standings(run: Run) -> list[Standing]:
     """How every step stands."""
     events = read_log(run.folder)
-    return [standing(state, events) for state in plan(run, all_steps())]
+    return [standing(state, events) for state in states(run, all_steps())]
 
 
 def standing(state: State, events: list[dict[str, Any]]) -> Standing:
@@ -57,7 +57,7 @@ def standing(state: State, events: list[dict[str, Any]]) -> Standing:
 
 def _by_record(state: State) -> float | None:
     """The time it took before, by the ratio of the setting it grows with."""
-    record, amount = state.record, state.step.amount
+    record, amount = state.record, next((item.setting for item in state.step.amounts), None)
     if record is None or record.state != "finished":
         return None
     was, now = (inputs.get(amount) if amount else None for inputs in (record.inputs, state.inputs or {}))

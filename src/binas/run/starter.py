@@ -117,30 +117,27 @@ def write_starter(
 
     With a ``time`` in seconds, what a run does is planned to fill it. Without ``probing`` nothing is said of time.
     """
-    if not out.name or out.is_dir():
-        raise FileError(f"{out} is a folder; name a file as --out, such as config.yaml.")
     space_file = out.with_name(f"{out.stem}-space.yaml")
-    for path in (out, space_file) if data is not None else (out,):
-        if exists(path):
-            raise FileError(f"{path} exists; choose another --out. Nothing was changed.")
-    if data is None:
-        start = Start("demo", 28, load_space("demo"), {"data": {"kind": "embedded"}, **OFTEN_CHANGED})
-        starts, seen, files = [start], None, (out,)
-    else:
-        seen, files = look(data), (out, space_file)
-        if seen.images < FEWEST_IMAGES:
-            raise DataError(
-                f"{data} has {seen.images} images; a run needs at least {FEWEST_IMAGES} to train, validate and test with."
-            )
-        starts = [_start(seen, out, name, size) for name, size in fitting_spaces(seen.side, seen.classes)]
-    start, outlook, plan = _choose(starts, time, probing)
-    chosen: dict[str, Any] = {"space": start.name if data is None else space_file.name, **start.settings}
+    files = (out,) if data is None else (out, space_file)
+    _check_new(files)
+    seen = None if data is None else look(data)
+    start, outlook, plan = _choose(_starts(seen, out), time, probing)
+    chosen = {"space": start.name if seen is None else space_file.name, **deepcopy(start.settings)}
     for name, value in ({} if plan is None else plan.own).items():
         set_value(chosen, name, value)
-    if data is not None:
+    if seen is not None:
         save_space(start.space, space_file)
     write_text(out, commented(chosen, out, [] if plan is None else plan.lines()))
     return Starter(files, start.name, start.size, seen, plan, outlook)
+
+
+def _check_new(files: Sequence[Path]) -> None:
+    """Refuse to write over anything."""
+    if not files[0].name or files[0].is_dir():
+        raise FileError(f"{files[0]} is a folder; name a file as --out, such as config.yaml.")
+    for path in files:
+        if exists(path):
+            raise FileError(f"{path} exists; choose another --out. Nothing was changed.")
 
 
 @dataclass(frozen=True)
@@ -194,6 +191,17 @@ def _choose(
         if start is starts[-1] or (plan.chosen["train.heaviest.epochs"] >= ENOUGH and LIMIT not in plan.own):
             break
     return start, outlook, plan
+
+
+def _starts(seen: Seen | None, out: Path) -> list[Start]:
+    """The ways to begin, the best one first, for what was seen in a folder, or for the embedded images."""
+    if seen is None:
+        return [Start("demo", 28, load_space("demo"), {"data": {"kind": "embedded"}, **OFTEN_CHANGED})]
+    if seen.images < FEWEST_IMAGES:
+        raise DataError(
+            f"{seen.folder} has {seen.images} images; a run needs at least {FEWEST_IMAGES} to train, validate and test with."
+        )
+    return [_start(seen, out, name, size) for name, size in fitting_spaces(seen.side, seen.classes)]
 
 
 def _start(seen: Seen, out: Path, name: str, size: int) -> Start:

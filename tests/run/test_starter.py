@@ -98,7 +98,7 @@ def test_what_follows_is_quicker():
     for side, classes in ((300, 10), (300, 1000), (130, 10), (70, 10), (30, 10)):
         sizes = [size for _, size in fitting_spaces(side, classes)]
         assert sizes == sorted(set(sizes), reverse=True) or classes >= 100
-        assert max(sizes) <= max(side, 28)
+        assert max(sizes) <= max(side, 32)
 
 
 class TestTime:

@@ -308,6 +308,8 @@ class TestTimeLeft:
 
     def test_unknown_rather_than_invented(self):
         assert standing(self.state("to do"), []).left is None
+        assert standing(self.state("to do"), [], planned=40.0).left == 40.0
+        assert standing(self.state("stale", self.record(), {}), [], planned=40.0).left == 60.0  # it took that
         assert standing(self.state("started", self.record()), []).left is None
         stood = [
             Standing(self.state("done", self.record()), 60.0, 0.0),

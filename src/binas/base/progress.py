@@ -86,20 +86,22 @@ class Several(Progress):
         self.total = sum(seconds.total for seconds in expected.values())
         self.planned = self.took = TRUSTED  # seconds of work so far: as expected, and really
         self.what, self.now = "", Seconds()
-        self.start = time.monotonic()
-        self.first: float | None = None
+        self.start = self.since = time.monotonic()
+        self.first: float | None = None  # share that was done when it was first shown
 
     def begin(self, what: str) -> None:
         """A piece begins; those before it in order that did not are left out."""
         while self.left and next(iter(self.left)) != what:
             self.left.pop(next(iter(self.left)))
         self.what, self.now = what, self.left.pop(what, Seconds())
-        self.start, self.first = time.monotonic(), None
+        self.start = self.since = time.monotonic()
+        self.first = None
         self.progress.show(self._share(0.0), what, self._left(0.0, None))
 
     def show(self, done: float, doing: str = "", left: float | None = None) -> None:
         """The share and the time left of all."""
-        self.first = done if self.first is None else self.first
+        if self.first is None:
+            self.first, self.since = done, time.monotonic()
         self.progress.show(self._share(done), f"{self.what} {doing}".strip(), self._left(done, left))
 
     def say(self, text: str) -> None:
@@ -110,25 +112,27 @@ class Several(Progress):
         """A piece is over: what it took says how fast the rest will be."""
         elapsed = time.monotonic() - self.start
         self.say(duration(elapsed))
-        self.planned += self.now.work * (1 - (self.first or 0.0))
-        self.took += max(0.0, elapsed - self.now.fixed)
+        self.planned, self.took = self._pace(1 - (self.first or 0.0), elapsed)
         self.what, self.now = "", Seconds()
 
     def _share(self, done: float) -> float:
         rest = sum(seconds.total for seconds in self.left.values()) + (1 - done) * self.now.total
         return 1 - rest / self.total if self.total else done
 
+    def _pace(self, done: float, elapsed: float) -> tuple[float, float]:
+        """Seconds of work as expected, and really, after ``done`` of this piece in ``elapsed`` seconds."""
+        if not self.now.work:
+            return self.planned, self.took
+        return self.planned + self.now.work * done, self.took + max(0.0, elapsed - self.now.fixed * done)
+
     def _left(self, done: float, own: float | None) -> float:
-        """Seconds left of this piece, by itself as far as it is done, and of all that follow."""
-        elapsed, since = time.monotonic() - self.start, done - (self.first or 0.0)
-        planned, took = (
-            self.planned + self.now.work * since,
-            self.took + max(0.0, elapsed - self.now.fixed * since),
-        )
+        """Seconds left of this piece, by its own speed as far as it is done, and of all that follow."""
+        elapsed, part = time.monotonic() - self.since, done - (self.first or 0.0)
+        planned, took = self._pace(part, elapsed)
         pace = took / planned
         full = self.now.work * pace + self.now.fixed
-        if since > 0:
-            full = (1 - since) * full + elapsed
+        if part > 0:
+            full = (1 - part) * full + elapsed if full else elapsed / part
         rest = sum(seconds.work * pace + seconds.fixed for seconds in self.left.values())
         return rest + ((1 - done) * full if own is None else own)
 

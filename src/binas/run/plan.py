@@ -36,10 +36,8 @@ if TYPE_CHECKING:
 FILE = "plan.json"
 FILLED = 0.97  # share of the budget that is planned; the rest is for what no formula knows
 LIMIT = "data.limit"
-PER_CLASS, BATCHES = (
-    20,
-    4,
-)  # images per class, and batches, that are left where images are limited to save time
+# Where images are limited to save time, this share of them is left, so many of each class, and so many batches.
+SHARE, PER_CLASS, BATCHES = 0.1, 20, 4
 
 Values = dict[str, int | float]
 
@@ -200,15 +198,15 @@ def _limit(outlook: Outlook, budget: Budget, steps: Sequence[Step]) -> Outlook:
 
 
 def _fewest(outlook: Outlook) -> int:
-    """Images to train and validate with, at the least: some of every class, and some batches."""
+    """Images to train and validate with, at the least: a share of them, some of every class, and some batches."""
     train, finetune, images = (
         outlook.settings(TrainSettings),
         outlook.settings(FinetuneSettings),
         outlook.images,
     )
     batch = max(phase.batch_size for phase in (train.heaviest, train.supernet, finetune))
-    share = images.train / (images.train + images.validation)
-    return max(PER_CLASS * outlook.classes, round(BATCHES * batch / share))
+    both = images.train + images.validation
+    return max(round(SHARE * both), PER_CLASS * outlook.classes, round(BATCHES * batch * both / images.train))
 
 
 def _too_short(outlook: Outlook, budget: Budget, steps: Sequence[Step]) -> str:

@@ -20,6 +20,7 @@ from pydantic import Field
 from binas.base.identity import file_digest, identity_of
 from binas.base.progress import Progress
 from binas.base.settings import Settings
+from binas.base.times import Seconds
 from binas.search.answers import AnswerRecord
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
@@ -27,6 +28,7 @@ from binas.search.rivals import Comparison, Leads, Outcome, Rival, hand_scaled_r
 from binas.space.architecture import Architecture
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import ANSWERS, COMPARISONS, SUPERNET
+from binas.tasks.outlook import Amount, Outlook
 from binas.training.config import FinetuneSettings
 
 if TYPE_CHECKING:
@@ -197,6 +199,21 @@ def _tuning(run: Run) -> dict[str, Any]:
     return run.settings(FinetuneSettings).model_dump(mode="json") if tunes else {}
 
 
+def _seconds(outlook: Outlook) -> Seconds:
+    """Found, random and hand-scaled networks on test images, hand-scaled ones on validation images too; then tuning."""
+    from binas.tasks.finetune import tuning_seconds
+
+    settings, rates, images = outlook.settings(CompareSettings), outlook.rates, outlook.images
+    recalibration = min(outlook.settings(FinetuneSettings).recalibration, images.train) * rates.recalibrate
+    each = images.test * rates.forward + recalibration
+    networks = outlook.questions * (1 + settings.random + CANDIDATES)
+    work = outlook.spread(networks, each)
+    work += outlook.spread(outlook.questions * CANDIDATES, images.validation * rates.forward)
+    tuned = outlook.questions * (settings.tune + 1) if settings.tune else 0
+    tuning = tuning_seconds(outlook, tuned)
+    return Seconds(work + tuning.work, tuning.fixed)
+
+
 COMPARE = Task(
     "compare",
     CompareSettings,
@@ -210,6 +227,8 @@ COMPARE = Task(
             after=("train.supernet", "search"),
             facts=_tuning,
             sorts=True,
+            seconds=_seconds,
+            amounts=(Amount("compare.random", "random networks for each limit", 0.04, 5, 20),),
         ),
     ),
     examples=("binas compare runs/first", "binas compare runs/first --random 50 --tune 8"),

@@ -73,8 +73,8 @@ def measure_samples(
         else outcomes(missing)
     )
     pairs = zip(missing, measured, strict=True)
-    for number, (architecture, correct) in enumerate(pairs, total - len(missing) + 1):
-        rows[architecture] = sample_of(architecture, correct, halves)
+    for number, (architecture, right) in enumerate(pairs, total - len(missing) + 1):
+        rows[architecture] = sample_of(architecture, right, halves)
         progress.show(number / total, f"architecture {number} of {total}")
         yield Samples(supernet.space, tuple(rows.values()), provenance)
 

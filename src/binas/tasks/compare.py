@@ -24,7 +24,15 @@ from binas.base.times import Seconds
 from binas.search.answers import AnswerRecord
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
-from binas.search.rivals import Comparison, Leads, Outcome, Rival, hand_scaled_rivals, random_rivals
+from binas.search.rivals import (
+    CANDIDATES,
+    Comparison,
+    Leads,
+    Outcome,
+    Rival,
+    hand_scaled_rivals,
+    random_rivals,
+)
 from binas.space.architecture import Architecture
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import ANSWERS, COMPARISONS, SUPERNET
@@ -200,16 +208,15 @@ def _tuning(run: Run) -> dict[str, Any]:
 
 
 def _seconds(outlook: Outlook) -> Seconds:
-    """Found, random and hand-scaled networks on test images, hand-scaled ones on validation images too; then tuning."""
+    """Found, random and hand-scaled networks on validation and test images, hand-scaled candidates on the former; tuning."""
     from binas.tasks.finetune import tuning_seconds
 
     settings, rates, images = outlook.settings(CompareSettings), outlook.rates, outlook.images
     recalibration = min(outlook.settings(FinetuneSettings).recalibration, images.train) * rates.recalibrate
-    each = images.test * rates.forward + recalibration
-    networks = outlook.questions * (1 + settings.random + CANDIDATES)
-    work = outlook.spread(networks, each)
-    work += outlook.spread(outlook.questions * CANDIDATES, images.validation * rates.forward)
-    tuned = outlook.questions * (settings.tune + 1) if settings.tune else 0
+    choosing = images.validation * rates.forward + recalibration
+    work = outlook.spread(outlook.questions * (2 + settings.random), images.test * rates.forward + choosing)
+    work += outlook.spread(outlook.questions * CANDIDATES, choosing)
+    tuned = outlook.questions * (settings.tune + 2) if settings.tune else 0
     tuning = tuning_seconds(outlook, tuned)
     return Seconds(work + tuning.work, tuning.fixed)
 

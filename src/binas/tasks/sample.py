@@ -22,8 +22,8 @@ from binas.tasks.outlook import Amount, Outlook
 from binas.training.config import TrainSettings
 
 if TYPE_CHECKING:
-    from binas.contributions.sampling import Correct
     from binas.run.run import Run
+    from binas.training.evaluation import Correct
 
 
 class SampleSettings(Settings):

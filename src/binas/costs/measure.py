@@ -72,6 +72,7 @@ class Measuring:
             statistic=f"quantile {measured.quantile:g} of the samples",
             repeats=min(item.count for item in estimates),
             dispersion=max(item.uncertainty for item in estimates),
+            disturbance=measured.control.spread,
             date=today(),
             tool=f"binas {__version__}",
             **self.settings.to_data(),

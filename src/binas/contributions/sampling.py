@@ -12,9 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from binas.base.errors import CheckpointError
 from binas.base.identity import changes
@@ -29,11 +27,10 @@ from binas.supernet.network import Supernet, extract
 from binas.tables.entries import Provenance, today
 from binas.tables.samples import Sample, Samples
 from binas.training.calibration import recalibrate
-from binas.training.evaluation import calibration_batches, device_of, normalised_batches
+from binas.training.evaluation import Correct, calibration_batches, correct, device_of
 from binas.version import __version__
 
 Strata = Literal["uniform", "cost"]
-Correct = NDArray[np.bool_]
 Rows = NDArray[np.int64]
 
 
@@ -69,8 +66,8 @@ def measure_samples(
     if not missing:
         yield Samples(supernet.space, tuple(rows.values()), provenance)
     for number, architecture in enumerate(missing, total - len(missing) + 1):
-        (correct,) = correct_images(supernet, architecture, data, [images], recalibration)
-        rows[architecture] = sample_of(architecture, correct, halves)
+        (right,) = correct_images(supernet, architecture, data, [images], recalibration)
+        rows[architecture] = sample_of(architecture, right, halves)
         progress.show(number / total, f"architecture {number} of {total}")
         yield Samples(supernet.space, tuple(rows.values()), provenance)
 
@@ -86,15 +83,7 @@ def correct_images(
     device, network = device_of(supernet), extract(supernet, architecture).eval()
     if recalibration:
         recalibrate(network, calibration_batches(data, recalibration, device))
-    return [_correct(network, data, images, device) for images in sets]
-
-
-def _correct(network: nn.Module, data: ImageData, images: Images, device: torch.device) -> Correct:
-    with torch.inference_mode():
-        parts = [
-            network(batch).argmax(1) == labels for batch, labels in normalised_batches(data, images, device)
-        ]
-    return torch.cat(parts).cpu().numpy()
+    return [correct(network, data, images, device) for images in sets]
 
 
 def image_halves(count: int, seed: int = 0) -> tuple[Rows, Rows]:

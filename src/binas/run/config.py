@@ -87,10 +87,15 @@ def given_settings(path: Path | None, changes: Iterable[Change] = ()) -> frozens
 
 
 def save_config(config: RunConfig, path: Path) -> None:
-    """Write the configuration with all its values; what the data's kind does not use is left out."""
+    """Write the configuration with all its values."""
+    write_text(path, yaml.safe_dump(values_of(config), sort_keys=False))
+
+
+def values_of(config: RunConfig) -> dict[str, Any]:
+    """All values of a configuration as plain ones; what the data's kind does not use is left out."""
     values = config.model_dump(mode="json")
     values["data"] = config.data.model_dump(mode="json", exclude_unset=True)
-    write_text(path, yaml.safe_dump(values, sort_keys=False))
+    return values
 
 
 def _read_change(text: str) -> tuple[str, Any]:

@@ -18,7 +18,7 @@ from binas.search.answers import AnswerRecord
 from binas.space.architecture import Architecture
 from binas.space.files import load_space
 from binas.space.space import SearchSpace
-from binas.tasks.artefacts import ANSWERS, DATA, PAGE, SPACE, network_name, read_networks
+from binas.tasks.artefacts import ANSWERS, COMPARISONS, DATA, PAGE, SPACE, network_name, read_networks
 from binas.tasks.search import SearchSettings
 from binas.training.config import FinetuneSettings, TrainSettings
 from binas.training.judgement import NetworkRecord
@@ -63,6 +63,13 @@ class Run:
     def networks(self) -> dict[str, NetworkRecord]:
         """The fine-tuned network of each limit that has one."""
         return read_networks(self)
+
+    @property
+    def story(self) -> list[str]:
+        """What was found, in three sentences for those who do not read tables."""
+        from binas.report.story import tell
+
+        return tell(self.answers, self.networks, COMPARISONS.read(self))
 
     @property
     def tables(self) -> Folder:
@@ -133,11 +140,10 @@ class Run:
 
     def supernet(self, phase: str = "supernet") -> Supernet:
         """The trained weights of ``supernet`` or ``heaviest``, in eval mode, where training would be done."""
-        import torch
-
         from binas.supernet.network import Supernet, keep_memory
         from binas.training.checkpoint import has_checkpoint, load_checkpoint, load_weights
         from binas.training.loop import WEIGHTS
+        from binas.training.team import on_cpu
 
         folder = self.folder / phase
         if not has_checkpoint(folder, WEIGHTS):
@@ -149,8 +155,7 @@ class Run:
         self._check_weights(folder, checkpoint.values.get("identity"))
         supernet = Supernet(self.space)
         load_weights(supernet, checkpoint.tensors, str(folder))
-        on_cpu = self.settings(TrainSettings).device == "cpu" or not torch.cuda.is_available()
-        return supernet.eval().to("cpu" if on_cpu else "cuda")
+        return supernet.eval().to("cpu" if on_cpu(self.settings(TrainSettings)) else "cuda")
 
     def evaluate(
         self,

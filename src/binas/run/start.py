@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from binas.base import lock
 from binas.base.errors import ConfigError, FileError
@@ -22,7 +22,9 @@ from binas.tasks import all_steps, all_tasks
 from binas.tasks._base import Task
 from binas.tasks.artefacts import SPACE
 from binas.tasks.search import check_questions
-from binas.training.config import FinetuneSettings, TrainSettings
+from binas.training.config import FinetuneSettings, Phase, TrainSettings
+
+Kind = TypeVar("Kind", bound=Phase)
 
 
 def run(
@@ -72,8 +74,9 @@ def create_run(
     What would fail later in any of ``tasks`` (all of them unless given) is refused now.
     """
     started, progress = monotonic(), progress or Progress()
-    new = Run(folder, config, load_space(config.space), redo)
     old = open_run(folder) if exists(folder / FILE) else None
+    config = with_shards(config, None if old is None else old.config)
+    new = Run(folder, config, load_space(config.space), redo)
     if old is None and exists(folder):
         _check_free(folder)
     check_questions(new)  # all checks before anything is written
@@ -99,6 +102,31 @@ def create_run(
             new.config.model_copy(update={"space": SPACE.file}), folder / FILE
         )  # last: with it the folder is a run
     return new
+
+
+def with_shards(config: RunConfig, old: RunConfig | None) -> RunConfig:
+    """The configuration with the shards of every phase written down: given, those of the run before, or what suits here.
+
+    Weights depend on them, so they must not change when a run goes on elsewhere.
+    """
+
+    def filled(phase: Kind, before: Kind | None) -> Kind:
+        if phase.shards is not None:
+            return phase
+        if before is not None:
+            return phase.model_copy(update={"shards": before.shards})
+        from binas.training.team import suitable_shards
+
+        return phase.model_copy(update={"shards": suitable_shards(train, phase.batch_size)})
+
+    train, tune = config.part(TrainSettings), config.part(FinetuneSettings)
+    then = None if old is None else old.part(TrainSettings)
+    phases = {
+        "heaviest": filled(train.heaviest, None if then is None else then.heaviest),
+        "supernet": filled(train.supernet, None if then is None else then.supernet),
+    }
+    tuning = filled(tune, None if old is None else old.part(FinetuneSettings))
+    return config.model_copy(update={"train": train.model_copy(update=phases), "finetune": tuning})
 
 
 def _trains_otherwise(old: Run, new: Run) -> bool:

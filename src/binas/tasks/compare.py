@@ -1,10 +1,10 @@
 """Compare: what did the search buy? Networks that cost the same, chosen without it, measured in the same way.
 
-Each found network is compared with two kinds of rivals: random architectures whose cost lies just below the limit, and
-the best hand-scaled one: one config and one depth for the whole network, as people scale networks. Hand-scaled
-candidates are chosen by validation accuracy; every accuracy that is reported is of test images, with the supernet's
-weights and BatchNorm re-estimated. All see the same images, so differences are paired: their standard error is
-sd(correct_1 - correct_2) / sqrt(images).
+Each found network is compared with two kinds of rivals: random architectures whose cost lies just below the limit (their
+mean, and the best of them), and the best hand-scaled one: one config and one depth for the whole network, as people scale
+networks. Validation images choose the best; every accuracy that is reported is of test images, which choose nothing:
+one-shot (the supernet's weights, BatchNorm re-estimated), and with ``compare.tune`` after the same fine-tuning. All see
+the same images, so differences are paired: their standard error is sd(correct_1 - correct_2) / sqrt(images).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from binas.base.times import Seconds
 from binas.search.answers import AnswerRecord
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
-from binas.search.rivals import CANDIDATES, Comparison, Rival, difference, hand_scaled_rivals, random_rivals
+from binas.search.rivals import CANDIDATES, Comparison, Leads, Outcome, Rival, hand_scaled_rivals, random_rivals
 from binas.space.architecture import Architecture
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import ANSWERS, COMPARISONS, SUPERNET
@@ -43,7 +43,9 @@ class CompareSettings(Settings):
         20, ge=0, description="random networks to compare each found one with; also the best hand-scaled one"
     )
     tune: int = Field(
-        0, ge=0, description="that many of them, and the hand-scaled one, are fine-tuned as well"
+        0,
+        ge=0,
+        description="that many of them, the best of them and the hand-scaled one are fine-tuned as the found one is",
     )
     seed: int = Field(0, ge=0, description="of the drawn networks")
 
@@ -65,22 +67,24 @@ class Bench:
         sets = [getattr(self.data, part) for part in parts]
         return correct_images(self.supernet, architecture, self.data, sets, self.recalibration)
 
-    def rival(self, architecture: Architecture, correct: NDArray[Any]) -> Rival:
-        """A measured network as it is kept."""
-        return Rival(
-            architecture=str(architecture),
-            cost=self.problem.cost(self.limit.cost, architecture),
-            accuracy=100 * float(correct.mean()),
-        )
+    def outcome(self, architecture: Architecture) -> Outcome:
+        """What a network gets right, one-shot."""
+        validation, test = self.correct(architecture, "validation", "test")
+        return Outcome(100 * float(validation.mean()), test)
 
-    def best_hand_scaled(self) -> tuple[Architecture, NDArray[np.bool_]] | None:
-        """The hand-scaled network with the best validation accuracy, and its outcomes on test images."""
-        best: tuple[float, Architecture, NDArray[np.bool_]] | None = None
-        for item in hand_scaled_rivals(self.problem, self.limit):
-            chosen_by, correct = self.correct(item, "validation", "test")
-            if best is None or chosen_by.mean() > best[0]:
-                best = float(chosen_by.mean()), item, correct
-        return best and best[1:]
+    def rival(self, architecture: Architecture, outcome: Outcome) -> Rival:
+        """A measured network as it is kept."""
+        cost = self.problem.cost(self.limit.cost, architecture)
+        return Rival(architecture=str(architecture), cost=cost, one_shot=outcome.percents)
+
+
+def best_hand_scaled(bench: Bench, progress: Progress) -> Architecture | None:
+    """The hand-scaled network with the best validation accuracy of those that keep the limits; None: none does."""
+    able, shares = hand_scaled_rivals(bench.problem, bench.limit), []
+    for number, item in enumerate(able):
+        progress.show(number / len(able), "choosing the hand-scaled one")
+        shares += [float(correct.mean()) for correct in bench.correct(item, "validation")]
+    return able[int(np.argmax(shares))] if able else None
 
 
 def compare_with_rivals(
@@ -93,23 +97,27 @@ def compare_with_rivals(
     identity: str = "",
 ) -> Comparison:
     """Measure ``architecture``, ``count`` random rivals and the best hand-scaled one under the same limit."""
-    drawn, outcomes = random_rivals(bench.problem, bench.limit, count, seed), []
-    for number, item in enumerate([architecture, *drawn]):
-        (progress or Progress()).show(number / (1 + len(drawn) + CANDIDATES), "measuring rivals")
-        outcomes += bench.correct(item, "test")
-    own, others, best = outcomes[0], outcomes[1:], bench.best_hand_scaled()
+    progress, random = progress or Progress(), random_rivals(bench.problem, bench.limit, count, seed)
+    hand = best_hand_scaled(bench, progress.part(0, 3))
+    networks, outcomes = list(dict.fromkeys([architecture, *random, *([hand] if hand else [])])), {}
+    for number, item in enumerate(networks):
+        progress.show((1 + 2 * number / len(networks)) / 3, "measuring rivals")
+        outcomes[item] = bench.outcome(item)
+    rivals = {item: bench.rival(item, outcome) for item, outcome in outcomes.items()}
+    found, drawn = rivals[architecture], tuple(rivals[item] for item in random)
+    best = None if hand is None else rivals[hand]
+    by_name = {str(item): outcome for item, outcome in outcomes.items()}
     return Comparison(
         question=question,
         identity=identity,
         cost=bench.limit.cost,
         limit=bench.limit.value,
         unit=bench.problem.costs[bench.limit.cost].unit.name,
-        images=len(own),
-        found=bench.rival(architecture, own),
-        random=tuple(bench.rival(item, correct) for item, correct in zip(drawn, others, strict=True)),
-        hand_scaled=None if best is None else bench.rival(*best),
-        over_random=difference(own, np.mean(others, axis=0)) if others else None,
-        over_hand_scaled=None if best is None else difference(own, best[1]),
+        images=len(outcomes[architecture].correct),
+        found=found,
+        random=drawn,
+        hand_scaled=best,
+        one_shot=Leads.of(found, drawn, best, by_name, len(drawn)),
     )
 
 
@@ -120,8 +128,7 @@ def _work(run: Run, progress: Progress) -> None:
         known, identity = COMPARISONS.find(run, answer.question), _identity(run, answer)
         if known is None or known.identity != identity:
             _compare(run, answer, identity, progress.part(number, len(answers), answer.question))
-    if run.settings(CompareSettings).tune:
-        _tune_rivals(run, progress)
+    _tune_rivals(run, progress)
 
 
 def _compare(run: Run, answer: AnswerRecord, identity: str, progress: Progress) -> None:
@@ -141,7 +148,7 @@ def _compare(run: Run, answer: AnswerRecord, identity: str, progress: Progress) 
         bench, own, settings.random, settings.seed, progress, answer.question, identity
     )
     COMPARISONS.write(run, answer.question, result)
-    progress.say(result.sentence())
+    progress.say(result.verdict.sentence())
 
 
 def _identity(run: Run, answer: AnswerRecord) -> str:
@@ -154,16 +161,28 @@ def _identity(run: Run, answer: AnswerRecord) -> str:
 
 
 def _tune_rivals(run: Run, progress: Progress) -> None:
-    """Add the test accuracy after fine-tuning to the first random rivals and the hand-scaled ones."""
-    from binas.tasks.finetune import tune_all
-
+    """Add what networks get right after fine-tuning, the found ones and the rivals alike; nothing without ``tune``."""
     comparisons, count = COMPARISONS.read(run), run.settings(CompareSettings).tune
-    chosen = [rival.architecture for item in comparisons for rival in item.to_tune(count)]
-    networks = {text: run.space.parse(text) for text in dict.fromkeys(chosen)}
-    records = tune_all(run, list(networks.values()), progress)
-    accuracy = {text: records[item].judgement.tuned.test.percent for text, item in networks.items()}
+    names = [name for item in comparisons for name in item.to_tune(count)] if count else []
+    outcomes = tuned_outcomes(run, list(dict.fromkeys(names)), progress)
     for item in comparisons:
-        COMPARISONS.write(run, item.question, item.with_tuned(accuracy, count))
+        done = item.with_tuned(outcomes, count)
+        if done != item:
+            COMPARISONS.write(run, item.question, done)
+            progress.say(f"{item.question}: {done.verdict.sentence()}")
+
+
+def tuned_outcomes(run: Run, names: list[str], progress: Progress) -> dict[str, Outcome]:
+    """What architectures get right after the run's fine-tuning; those that are not tuned yet are tuned now."""
+    from binas.tasks.finetune import open_tuned, tune_all
+    from binas.training.evaluation import correct, device_of
+
+    records, outcomes = tune_all(run, [run.space.parse(name) for name in names], progress), {}
+    for architecture, record in records.items():
+        network = open_tuned(run, record.name).network
+        test = correct(network, run.data, run.data.test, device_of(network))
+        outcomes[str(architecture)] = Outcome(record.judgement.tuned.validation.percent, test)
+    return outcomes
 
 
 def _tuning(run: Run) -> dict[str, Any]:
@@ -178,10 +197,9 @@ def _seconds(outlook: Outlook) -> Seconds:
 
     settings, rates, images = outlook.settings(CompareSettings), outlook.rates, outlook.images
     recalibration = min(outlook.settings(FinetuneSettings).recalibration, images.train) * rates.recalibrate
-    each = images.test * rates.forward + recalibration
-    networks = outlook.questions * (1 + settings.random + CANDIDATES)
-    work = outlook.spread(networks, each)
-    work += outlook.spread(outlook.questions * CANDIDATES, images.validation * rates.forward)
+    choosing, whole = (count * rates.forward + recalibration for count in (images.validation, images.validation + images.test))
+    work = outlook.spread(outlook.questions * CANDIDATES, choosing)
+    work += outlook.spread(outlook.questions * (2 + settings.random), whole)
     tuned = outlook.questions * (settings.tune + 1) if settings.tune else 0
     tuning = tuning_seconds(outlook, tuned)
     return Seconds(work + tuning.work, tuning.fixed)

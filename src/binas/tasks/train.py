@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from binas.run.config import Change
     from binas.run.run import Run
     from binas.training.phases import Bench
+    from binas.training.team import Team
 
 STARTING = 1.0  # seconds before the first step of a phase: packages, figures, checkpoints
 
@@ -32,30 +34,42 @@ def _record_data(run: Run, progress: Progress) -> None:
 
 def _train_heaviest(run: Run, progress: Progress) -> None:
     """Phase 1."""
+    from binas.run.workers import train_shared
+
+    train_shared(run, do_heaviest, (), run.settings(TrainSettings).heaviest.shards, progress)
+
+
+def do_heaviest(run: Run, team: Team, progress: Progress) -> None:
+    """Phase 1 in one process of a team."""
     from binas.training.phases import train_heaviest
 
-    train_heaviest(run.space, bench(run, progress))
+    train_heaviest(run.space, bench(run, progress, team))
 
 
 def _train_supernet(run: Run, progress: Progress) -> None:
     """Phase 2, from the weights of phase 1."""
+    from binas.run.workers import train_shared
+
+    train_shared(run, do_supernet, (), run.settings(TrainSettings).supernet.shards, progress)
+
+
+def do_supernet(run: Run, team: Team, progress: Progress) -> None:
+    """Phase 2 in one process of a team; phase 1 is read, or where only this is asked for, done."""
     from binas.training.phases import train_heaviest, train_supernet
 
-    where = bench(run, progress)
+    where = bench(run, progress, team)
     train_supernet(train_heaviest(run.space, where), where)
 
 
-def bench(run: Run, progress: Progress | None, folder: Path | None = None) -> Bench:
+def bench(run: Run, progress: Progress | None, team: Team, folder: Path | None = None) -> Bench:
     """Where training happens, in the run's folder or one in it; figures and progress are those of the first process."""
     from binas.training.loop import make_accelerator
     from binas.training.phases import Bench
     from binas.training.reporting import Reporter
 
-    settings = run.settings(TrainSettings)
-    accelerator = make_accelerator(settings)
-    place = folder or run.folder
-    reporter = Reporter(place, progress) if accelerator.is_main_process else Reporter()
-    return Bench(run.data, settings, place, accelerator, reporter)
+    settings, place = run.settings(TrainSettings), folder or run.folder
+    reporter = Reporter(place, progress) if team.first else Reporter()
+    return Bench(run.data, settings, place, make_accelerator(settings), reporter, team)
 
 
 def is_helper() -> bool:
@@ -71,28 +85,26 @@ def train_run(
     The others do both phases in step with it, and write nothing.
     """
     from binas.run.engine import advance
-    from binas.run.run import Run
+    from binas.run.run import open_run
     from binas.run.start import configure, create_run
-    from binas.space.files import load_space
 
     chosen = configure(folder, config, changes)
     if is_helper():
-        run = Run(folder, chosen, load_space(chosen.space), look_again=True)
-        _meet(run)
-        _train_supernet(run, Progress())
+        _meet(chosen.part(TrainSettings))
+        _train_supernet(replace(open_run(folder), look_again=True), Progress())
         return None
     run = create_run(folder, chosen, redo, progress, [TRAIN])
-    _meet(run)
+    _meet(run.settings(TrainSettings))
     advance(run, TRAIN.steps, progress)
     return run
 
 
-def _meet(run: Run) -> None:
+def _meet(settings: TrainSettings) -> None:
     """Wait for the other processes of a launcher, so that all find the folder as the first has prepared it."""
-    if os.environ.get("WORLD_SIZE", "1") != "1":
-        from binas.training.loop import make_accelerator
+    from binas.training.team import launched, launched_team
 
-        make_accelerator(run.settings(TrainSettings)).wait_for_everyone()
+    if launched():
+        launched_team(settings).wait()
 
 
 def _images(run: Run) -> dict[str, Any]:

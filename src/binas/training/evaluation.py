@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from binas.data.augment import normalise
@@ -17,6 +19,7 @@ from binas.training.calibration import recalibrate, recalibrate_supernet
 from binas.training.judgement import Accuracy
 from binas.training.randomness import generator
 
+Correct = NDArray[np.bool_]
 EVAL_PIXELS = 1024 * 64 * 64  # of a batch: 1024 small images, 83 of 224 x 224
 
 
@@ -33,12 +36,19 @@ def accuracy(
     predict: Callable[[Tensor], Tensor], data: ImageData, images: Images, device: torch.device
 ) -> Accuracy:
     """Accuracy of a function from normalised images to logits on one set of images."""
-    right = total = 0
+    right = correct(predict, data, images, device)
+    return Accuracy(100 * int(right.sum()) / len(right), len(right))
+
+
+def correct(
+    predict: Callable[[Tensor], Tensor], data: ImageData, images: Images, device: torch.device
+) -> Correct:
+    """Which images of a set a function from normalised images to logits classifies rightly, (n,)."""
     with torch.inference_mode():
-        for batch, labels in normalised_batches(data, images, device):
-            right += int((predict(batch).argmax(1) == labels).sum())
-            total += len(labels)
-    return Accuracy(100 * right / total, total)
+        parts = [
+            predict(batch).argmax(1) == labels for batch, labels in normalised_batches(data, images, device)
+        ]
+    return torch.cat(parts).cpu().numpy()
 
 
 def multipath_accuracy(supernet: Supernet, data: ImageData, images: Images, seed: int = 0) -> Accuracy:

@@ -7,7 +7,8 @@ they have not seen.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,7 +26,9 @@ from binas.tasks.artefacts import CONTRIBUTIONS, OUTCOMES, save_each
 from binas.tasks.outlook import Amount, Outlook
 
 if TYPE_CHECKING:
-    from binas.contributions.outcomes import Evaluator
+    from binas.base.workers import Work
+    from binas.contributions.outcomes import Evaluator, Outcomes
+    from binas.contributions.supernet_evaluator import SupernetEvaluator
     from binas.data.images import IndexedImages
     from binas.run.run import Run
 
@@ -78,12 +81,8 @@ def estimates(run: Run, progress: Progress, recorded: Path | None = None) -> Ite
     from binas.contributions.factorial import factorial
     from binas.contributions.journal import Journal
     from binas.contributions.paper import paper
-    from binas.contributions.supernet_evaluator import SupernetEvaluator
-    from binas.training.checkpoint import weights_digest
 
-    settings, supernet = run.settings(EstimateSettings), run.supernet()
-    images = validation_images(run, settings.half, settings.images)
-    evaluator = SupernetEvaluator(supernet, run.data, images, weights_digest(supernet))
+    settings, evaluator = run.settings(EstimateSettings), evaluator_of(run)
     amount = affordable_amount(settings, evaluator)
     identity: dict[str, Any] = {
         "protocol": settings.protocol,
@@ -96,11 +95,45 @@ def estimates(run: Run, progress: Progress, recorded: Path | None = None) -> Ite
     if recorded is not None and exists(folder) and not exists(recorded / folder.name):
         shutil.copytree(folder, recorded / folder.name)
     journal = Journal(folder if recorded is None else recorded / folder.name, identity)
+    given: tuple[Any, ...] = (settings.seed, progress, partial(shared_passes, run))
     if settings.protocol == "paper":
-        return paper(evaluator, journal, amount, settings.reading, settings.seed, progress)
-    return factorial(
-        evaluator, journal, amount, settings.outcome, settings.stability, settings.seed, progress
-    )
+        return paper(evaluator, journal, amount, settings.reading, *given)
+    return factorial(evaluator, journal, amount, settings.outcome, settings.stability, *given)
+
+
+def evaluator_of(run: Run) -> SupernetEvaluator:
+    """The supernet on the images that contributions are measured on."""
+    from binas.contributions.supernet_evaluator import SupernetEvaluator
+    from binas.training.checkpoint import weights_digest
+
+    settings, supernet = run.settings(EstimateSettings), run.supernet()
+    images = validation_images(run, settings.half, settings.images)
+    return SupernetEvaluator(supernet, run.data, images, weights_digest(supernet))
+
+
+def shared_passes(run: Run, numbers: Sequence[int]) -> Iterator[Outcomes]:
+    """The outcomes of passes, each measured in one process."""
+    from binas.contributions.outcomes import Outcomes
+    from binas.run.workers import map_shared
+
+    for correct, log_probability in map_shared(run, passer, (), numbers):
+        yield Outcomes(correct, log_probability)
+
+
+def passer(run: Run) -> Work:
+    """What measures one pass of the run's protocol, by its number."""
+    from binas.contributions.factorial import factorial_paths
+    from binas.contributions.paper import paper_paths
+    from binas.contributions.passes import pass_outcomes
+
+    settings, evaluator = run.settings(EstimateSettings), evaluator_of(run)
+    paths = (paper_paths if settings.protocol == "paper" else factorial_paths)(run.space, settings.seed)
+
+    def measured(number: int, progress: Progress) -> list[Any]:
+        found = pass_outcomes(evaluator, number, paths)
+        return [found.correct, found.log_probability]
+
+    return measured
 
 
 def affordable_amount(settings: EstimateSettings, evaluator: Evaluator) -> int:

@@ -96,7 +96,8 @@ class Tuning:
         """The heaviest network with its logits."""
         from binas.training.phases import teacher_of
 
-        return teacher_of(self.heaviest, self.run.data, self.settings.distillation)
+        where = self.run.folder / HEAVIEST
+        return teacher_of(self.heaviest, self.run.data, self.settings.distillation, where, self.team)
 
     def tune(
         self, architecture: Architecture, name: str | None = None, progress: Progress | None = None

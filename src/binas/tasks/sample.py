@@ -17,11 +17,13 @@ from binas.tables.samples import Samples, load_samples
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import SAMPLES, save_each
 from binas.tasks.estimate import Half, half_of, validation_images
+from binas.tasks.outcomes import correct_outcomes
 from binas.tasks.outlook import Amount, Outlook
 from binas.training.config import TrainSettings
 
 if TYPE_CHECKING:
     from binas.run.run import Run
+    from binas.training.evaluation import Correct
 
 
 class SampleSettings(Settings):
@@ -54,7 +56,13 @@ def sample(run: Run, known_at: Path, progress: Progress) -> Iterator[Samples]:
     }
     asked = architectures_to_measure(run.space, settings.count, settings.strata, settings.seed)
     known = _known(run, known_at, about, asked, progress)
-    return measure_samples(supernet, run.data, images, asked, recalibration, known, about, progress)
+
+    def outcomes(architectures: Sequence[Architecture]) -> Iterator[Correct]:
+        return (
+            correct for (correct,) in correct_outcomes(run, architectures, [settings.half], recalibration)
+        )
+
+    return measure_samples(supernet, run.data, images, asked, recalibration, known, about, progress, outcomes)
 
 
 def _known(

@@ -45,6 +45,12 @@ class Team:
         distributed.all_gather(list(rows), mine.contiguous())
         return rows
 
+    def add_up(self, mine: Tensor) -> Tensor:
+        """The sum over all processes, of numbers whose sum does not depend on the order: counts, or one number and zeros."""
+        if self.size > 1:
+            distributed.all_reduce(mine)
+        return mine
+
     def wait(self) -> None:
         """Wait until all processes are here."""
         if self.size > 1:

@@ -9,7 +9,6 @@ from hypothesis import given, settings, strategies as st
 
 from binas.base.errors import ConfigError, UnitError
 from binas.base.progress import Progress
-from binas.run import plan as planning
 from binas.run.config import given_settings, load_config
 from binas.run.plan import FILLED, LIMIT, Budget, expected_seconds, make_plan, plan_of, total_seconds
 from binas.run.run import open_run
@@ -167,7 +166,7 @@ class TestRuns:
             calls.append(config)
             return self.RATES
 
-        monkeypatch.setattr(planning, "probe", probe)
+        monkeypatch.setattr("binas.run.probe.probe", probe)
         return calls
 
     @pytest.fixture

@@ -16,8 +16,9 @@ from binas.cli.output import Reply, say, table
 if TYPE_CHECKING:
     from binas.run.plan import Budget
 
+LASTS = "5 to 6 minutes on 2 free cores"
 ANNOUNCEMENT = (
-    "The demo, 5 to 6 minutes on 2 free cores: a family of small networks is trained on 16,000 pictures of clothes, every "
+    "The demo, {lasts}: a family of small networks is trained on 16,000 pictures of clothes, every "
     "design choice is measured for what it brings in accuracy and costs on this CPU, and for three limits on latency the "
     "best network is found, fine-tuned, compared with others chosen without the search, and exported. Interrupt it at any "
     "time; the same command goes on."
@@ -64,7 +65,7 @@ def demo(
     from binas.run.start import budget_of
 
     chosen = [*(changes or []), *([f"compare.tune={TUNED_RIVALS}"] if tune_rivals else [])]
-    progress.say(ANNOUNCEMENT)
+    progress.say(ANNOUNCEMENT.format(lasts=LASTS if time is None else f"{time} as given"))
     with as_file(files("binas.run") / "demo.yaml") as config:
         budget = budget_of(time, None, changes or ())  # the demo's own settings are not the user's
         return _whole_run(out, config, chosen, False, budget, progress)

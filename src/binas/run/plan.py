@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import ConfigError
@@ -20,7 +20,6 @@ from binas.base.progress import Progress
 from binas.base.settings import FileRecord
 from binas.base.times import Seconds, duration, short_duration
 from binas.base.typed import read_typed
-from binas.costs.table import MeasureSettings
 from binas.run.config import RunConfig
 from binas.tasks import all_steps
 from binas.tasks._base import Step
@@ -31,7 +30,6 @@ from binas.training.config import FinetuneSettings, TrainSettings
 if TYPE_CHECKING:
     from binas.data.dataset import ImageData
     from binas.run.run import Run
-    from binas.space.space import SearchSpace
 
 FILE = "plan.json"
 FILLED = 0.97  # share of the budget that is planned; the rest is for what no formula knows
@@ -244,18 +242,6 @@ def _fill(outlook: Outlook, free: Iterable[Amount], room: float, steps: Sequence
     return outlook
 
 
-def probe(space: SearchSpace, data: ImageData, config: RunConfig) -> Rates:
-    """Time a few steps of everything on this machine; some seconds of work that leave nothing behind."""
-    from binas.costs.measure import seconds_to_prepare
-    from binas.training.probe import probe_training
-
-    measuring = config.part(MeasureSettings)
-    found = probe_training(space, data, config.part(TrainSettings), config.part(FinetuneSettings))
-    how = next(iter(measuring.variants.values())) if measuring.measures else None
-    table, prepare = (0.0, 0.0) if how is None else seconds_to_prepare(space, how)
-    return Rates(**asdict(found), table=table, prepare=prepare)
-
-
 def plan_run(
     run: Run, old: Run | None, budget: Budget, started: float, progress: Progress
 ) -> tuple[Run, Plan]:
@@ -270,6 +256,8 @@ def plan_run(
         progress.say(f"goes on with the plan for {short_duration(known.budget)}")
         return run.changed(with_values(run.config, own)), known
     run, given, left = _as_begun(run, old, budget.given)
+    from binas.run.probe import probe
+
     data = run.data
     with progress.during("probing the speed of this machine"):
         rates = probe(run.space, data, run.config)

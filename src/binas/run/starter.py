@@ -35,11 +35,7 @@ Probe = Callable[[SearchSpace, "ImageData", RunConfig], Rates]
 MANY_CLASSES = 100  # from here on the paper's wide space
 ENOUGH = 10  # epochs of the heaviest network; where the time allows fewer, smaller images are taken
 WORTH = 30  # epochs of it up to which networks usually still improve
-MOST_PROBED, LEAST_PROBED, PROBED_PIXELS = (
-    4096,
-    320,
-    2**23,
-)  # images that are read to probe with, and their pixels
+PROBED = 256  # images that are read to probe with
 LOADING = 5.0  # seconds until a run begins to work
 TIMES = tuple(
     60.0 * minutes
@@ -165,9 +161,7 @@ def _some_images(source: DataConfig) -> tuple[ImageData, Images, float]:
     if source.kind != "folder":
         data = load_data(source)
         return data, images_of(data), 0.0
-    assert source.size is not None  # of a folder
-    count = max(LEAST_PROBED, min(MOST_PROBED, PROBED_PIXELS // source.size**2))
-    data, (train, validation, test) = glimpse_folder(source, count)
+    data, (train, validation, test) = glimpse_folder(source, PROBED)
     decoded = sum(map(len, (data.train, data.validation, data.test)))
     return data, Images(train=train, validation=validation, test=test), (perf_counter() - start) / decoded
 

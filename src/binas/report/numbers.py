@@ -45,6 +45,7 @@ def report_numbers(data: ReportData) -> dict[str, Any]:
         "version": 1,
         "tool": f"binas {__version__}",
         "title": data.title or f"Networks of {data.space.name}",
+        "story": list(data.story),
         "space": _space(data.space),
         "drawing": drawing(data.space),
         "cost": data.cost,

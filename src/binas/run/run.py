@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -18,7 +18,7 @@ from binas.search.answers import AnswerRecord
 from binas.space.architecture import Architecture
 from binas.space.files import load_space
 from binas.space.space import SearchSpace
-from binas.tasks.artefacts import ANSWERS, DATA, PAGE, SPACE, network_name, read_networks
+from binas.tasks.artefacts import ANSWERS, COMPARISONS, DATA, PAGE, SPACE, network_name, read_networks
 from binas.tasks.search import SearchSettings
 from binas.training.config import FinetuneSettings, TrainSettings
 from binas.training.judgement import NetworkRecord
@@ -63,6 +63,13 @@ class Run:
     def networks(self) -> dict[str, NetworkRecord]:
         """The fine-tuned network of each limit that has one."""
         return read_networks(self)
+
+    @property
+    def story(self) -> list[str]:
+        """What was found, in three sentences for those who do not read tables."""
+        from binas.report.story import tell
+
+        return tell(self.answers, self.networks, COMPARISONS.read(self))
 
     @property
     def tables(self) -> Folder:
@@ -118,6 +125,13 @@ class Run:
             for values in (record.inputs, settings_of(self))
         )
         return DATA.read(self).fingerprint if was == now else None
+
+    def changed(self, config: RunConfig) -> Run:
+        """The same run with another configuration; images that are read already and stay the same are kept."""
+        other = replace(self, config=config)
+        if "data" in self.__dict__ and config.data == self.config.data:
+            other.__dict__["data"] = self.data
+        return other
 
     def network_name(self, architecture: Architecture | str) -> str:
         """The name of an architecture's network in this run."""

@@ -1,10 +1,10 @@
 """Compare: what did the search buy? Networks that cost the same, chosen without it, measured in the same way.
 
-Each found network is compared with two kinds of rivals: random architectures whose cost lies just below the limit, and
-the best hand-scaled one: one config and one depth for the whole network, as people scale networks. Hand-scaled
-candidates are chosen by validation accuracy; every accuracy that is reported is of test images, with the supernet's
-weights and BatchNorm re-estimated. All see the same images, so differences are paired: their standard error is
-sd(correct_1 - correct_2) / sqrt(images).
+Each found network is compared with two kinds of rivals: random architectures whose cost lies just below the limit (their
+mean, and the best of them), and the best hand-scaled one: one config and one depth for the whole network, as people scale
+networks. Validation images choose the best; every accuracy that is reported is of test images, which choose nothing:
+one-shot (the supernet's weights, BatchNorm re-estimated), and with ``compare.tune`` after the same fine-tuning. All see
+the same images, so differences are paired: their standard error is sd(correct_1 - correct_2) / sqrt(images).
 """
 
 from __future__ import annotations
@@ -20,13 +20,23 @@ from pydantic import Field
 from binas.base.identity import file_digest, identity_of
 from binas.base.progress import Progress
 from binas.base.settings import Settings
+from binas.base.times import Seconds
 from binas.search.answers import AnswerRecord
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
-from binas.search.rivals import Comparison, Rival, difference, hand_scaled_rivals, random_rivals
+from binas.search.rivals import (
+    CANDIDATES,
+    Comparison,
+    Leads,
+    Outcome,
+    Rival,
+    hand_scaled_rivals,
+    random_rivals,
+)
 from binas.space.architecture import Architecture
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import ANSWERS, COMPARISONS, SUPERNET
+from binas.tasks.outlook import Amount, Outlook
 from binas.training.config import FinetuneSettings
 
 if TYPE_CHECKING:
@@ -42,7 +52,9 @@ class CompareSettings(Settings):
         20, ge=0, description="random networks to compare each found one with; also the best hand-scaled one"
     )
     tune: int = Field(
-        0, ge=0, description="that many of them, and the hand-scaled one, are fine-tuned as well"
+        0,
+        ge=0,
+        description="that many of them, the best of them and the hand-scaled one are fine-tuned as the found one is",
     )
     seed: int = Field(0, ge=0, description="of the drawn networks")
 
@@ -75,24 +87,22 @@ class Bench:
             correct_images(self.supernet, item, self.data, sets, self.recalibration) for item in architectures
         ]
 
-    def rival(self, architecture: Architecture, correct: NDArray[Any]) -> Rival:
-        """A measured network as it is kept."""
-        return Rival(
-            architecture=str(architecture),
-            cost=self.problem.cost(self.limit.cost, architecture),
-            accuracy=100 * float(correct.mean()),
-        )
+    def outcomes(self, architectures: Sequence[Architecture], progress: Progress) -> list[Outcome]:
+        """What networks get right, one-shot."""
+        measured = self.correct(architectures, ("validation", "test"), progress)
+        return [Outcome(100 * float(validation.mean()), test) for validation, test in measured]
 
-    def best_hand_scaled(self, progress: Progress) -> tuple[Architecture, NDArray[np.bool_]] | None:
-        """The hand-scaled network with the best validation accuracy, and its outcomes on test images."""
-        best: tuple[float, Architecture, NDArray[np.bool_]] | None = None
-        able = hand_scaled_rivals(self.problem, self.limit)
-        for item, (chosen_by, correct) in zip(
-            able, self.correct(able, ("validation", "test"), progress), strict=True
-        ):
-            if best is None or chosen_by.mean() > best[0]:
-                best = float(chosen_by.mean()), item, correct
-        return best and best[1:]
+    def rival(self, architecture: Architecture, outcome: Outcome) -> Rival:
+        """A measured network as it is kept."""
+        cost = self.problem.cost(self.limit.cost, architecture)
+        return Rival(architecture=str(architecture), cost=cost, one_shot=outcome.percents)
+
+
+def best_hand_scaled(bench: Bench, progress: Progress) -> Architecture | None:
+    """The hand-scaled network with the best validation accuracy of those that keep the limits; None: none does."""
+    able = hand_scaled_rivals(bench.problem, bench.limit)
+    shares = [float(right.mean()) for (right,) in bench.correct(able, ["validation"], progress)]
+    return able[int(np.argmax(shares))] if able else None
 
 
 def compare_with_rivals(
@@ -105,22 +115,25 @@ def compare_with_rivals(
     identity: str = "",
 ) -> Comparison:
     """Measure ``architecture``, ``count`` random rivals and the best hand-scaled one under the same limit."""
-    progress, drawn = progress or Progress(), random_rivals(bench.problem, bench.limit, count, seed)
-    outcomes = bench.correct([architecture, *drawn], ["test"], progress.part(0, 2, "rivals"))
-    own, *others = [correct for (correct,) in outcomes]
-    best = bench.best_hand_scaled(progress.part(1, 2, "hand-scaled"))
+    progress, random = progress or Progress(), random_rivals(bench.problem, bench.limit, count, seed)
+    hand = best_hand_scaled(bench, progress.part(0, 3, "choosing the hand-scaled one"))
+    networks = list(dict.fromkeys([architecture, *random, *([hand] if hand else [])]))
+    outcomes = dict(zip(networks, bench.outcomes(networks, progress.part(1, 2, "rivals")), strict=True))
+    rivals = {item: bench.rival(item, outcome) for item, outcome in outcomes.items()}
+    found, drawn = rivals[architecture], tuple(rivals[item] for item in random)
+    best = None if hand is None else rivals[hand]
+    by_name = {str(item): outcome for item, outcome in outcomes.items()}
     return Comparison(
         question=question,
         identity=identity,
         cost=bench.limit.cost,
         limit=bench.limit.value,
         unit=bench.problem.costs[bench.limit.cost].unit.name,
-        images=len(own),
-        found=bench.rival(architecture, own),
-        random=tuple(bench.rival(item, correct) for item, correct in zip(drawn, others, strict=True)),
-        hand_scaled=None if best is None else bench.rival(*best),
-        over_random=difference(own, np.mean(others, axis=0)) if others else None,
-        over_hand_scaled=None if best is None else difference(own, best[1]),
+        images=len(outcomes[architecture].correct),
+        found=found,
+        random=drawn,
+        hand_scaled=best,
+        one_shot=Leads.of(found, drawn, best, by_name, len(drawn)),
     )
 
 
@@ -131,8 +144,7 @@ def _work(run: Run, progress: Progress) -> None:
         known, identity = COMPARISONS.find(run, answer.question), _identity(run, answer)
         if known is None or known.identity != identity:
             _compare(run, answer, identity, progress.part(number, len(answers), answer.question))
-    if run.settings(CompareSettings).tune:
-        _tune_rivals(run, progress)
+    _tune_rivals(run, progress)
 
 
 def _compare(run: Run, answer: AnswerRecord, identity: str, progress: Progress) -> None:
@@ -152,7 +164,7 @@ def _compare(run: Run, answer: AnswerRecord, identity: str, progress: Progress) 
         bench, own, settings.random, settings.seed, progress, answer.question, identity
     )
     COMPARISONS.write(run, answer.question, result)
-    progress.say(result.sentence())
+    progress.say(result.verdict.sentence())
 
 
 def _identity(run: Run, answer: AnswerRecord) -> str:
@@ -165,22 +177,48 @@ def _identity(run: Run, answer: AnswerRecord) -> str:
 
 
 def _tune_rivals(run: Run, progress: Progress) -> None:
-    """Add the test accuracy after fine-tuning to the first random rivals and the hand-scaled ones."""
-    from binas.tasks.finetune import tune_all
-
+    """Add what networks get right after fine-tuning, the found ones and the rivals alike; nothing without ``tune``."""
     comparisons, count = COMPARISONS.read(run), run.settings(CompareSettings).tune
-    chosen = [rival.architecture for item in comparisons for rival in item.to_tune(count)]
-    networks = {text: run.space.parse(text) for text in dict.fromkeys(chosen)}
-    records = tune_all(run, list(networks.values()), progress)
-    accuracy = {text: records[item].judgement.tuned.test.percent for text, item in networks.items()}
+    names = [name for item in comparisons for name in item.to_tune(count)] if count else []
+    outcomes = tuned_outcomes(run, list(dict.fromkeys(names)), progress)
     for item in comparisons:
-        COMPARISONS.write(run, item.question, item.with_tuned(accuracy, count))
+        done = item.with_tuned(outcomes, count)
+        if done != item:
+            COMPARISONS.write(run, item.question, done)
+            progress.say(f"{item.question}: {done.verdict.sentence()}")
+
+
+def tuned_outcomes(run: Run, names: list[str], progress: Progress) -> dict[str, Outcome]:
+    """What architectures get right after the run's fine-tuning; those that are not tuned yet are tuned now."""
+    from binas.tasks.finetune import open_tuned, tune_all
+    from binas.training.evaluation import correct, device_of
+
+    records, outcomes = tune_all(run, [run.space.parse(name) for name in names], progress), {}
+    for architecture, record in records.items():
+        network = open_tuned(run, record.name).network
+        test = correct(network, run.data, run.data.test, device_of(network))
+        outcomes[str(architecture)] = Outcome(record.judgement.tuned.validation.percent, test)
+    return outcomes
 
 
 def _tuning(run: Run) -> dict[str, Any]:
     """How rivals are fine-tuned, where they are."""
     tunes = run.settings(CompareSettings).tune
     return run.settings(FinetuneSettings).model_dump(mode="json") if tunes else {}
+
+
+def _seconds(outlook: Outlook) -> Seconds:
+    """Found, random and hand-scaled networks on validation and test images, hand-scaled candidates on the former; tuning."""
+    from binas.tasks.finetune import tuning_seconds
+
+    settings, rates, images = outlook.settings(CompareSettings), outlook.rates, outlook.images
+    recalibration = min(outlook.settings(FinetuneSettings).recalibration, images.train) * rates.recalibrate
+    choosing = images.validation * rates.forward + recalibration
+    work = outlook.spread(outlook.questions * (2 + settings.random), images.test * rates.forward + choosing)
+    work += outlook.spread(outlook.questions * CANDIDATES, choosing)
+    tuned = outlook.questions * (settings.tune + 2) if settings.tune else 0
+    tuning = tuning_seconds(outlook, tuned)
+    return Seconds(work + tuning.work, tuning.fixed)
 
 
 COMPARE = Task(
@@ -196,6 +234,8 @@ COMPARE = Task(
             after=("train.supernet", "search"),
             facts=_tuning,
             sorts=True,
+            seconds=_seconds,
+            amounts=(Amount("compare.random", "random networks for each limit", 0.04, 5, 20),),
         ),
     ),
     examples=("binas compare runs/first", "binas compare runs/first --random 50 --tune 8"),

@@ -19,9 +19,11 @@ from binas.base.files import exists
 from binas.base.identity import identity_of
 from binas.base.progress import Progress
 from binas.base.settings import Settings
+from binas.base.times import Seconds
 from binas.tables.contributions import Contributions
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import CONTRIBUTIONS, OUTCOMES, save_each
+from binas.tasks.outlook import Amount, Outlook
 
 if TYPE_CHECKING:
     from binas.base.workers import Work
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from binas.run.run import Run
 
 Half = Literal["first", "second", "both"]
+PAPER_PASSES = 256  # one for each decision of the paper's space
+FITTING = 4e-5  # seconds per evaluation that the fits take
 FEWEST = 10  # images of a half: as many groups as cross-validation forms
 
 
@@ -190,6 +194,20 @@ def _check(run: Run) -> None:
         )
 
 
+def _seconds(outlook: Outlook) -> Seconds:
+    """Passes over the images, and fits on the way."""
+    settings, whole = outlook.settings(EstimateSettings), outlook.images.validation
+    images = min(half_of(whole, settings.half), settings.images or whole)
+    passes = settings.passes if settings.protocol == "factorial" else settings.repeats * PAPER_PASSES
+    evaluations = min(passes * images, settings.budget or passes * images)
+    return Seconds(evaluations * (outlook.rates.multipath + FITTING), 2.0)
+
+
+def half_of(images: int, half: Half) -> int:
+    """How many of the validation images there are in one half of them, or both."""
+    return images if half == "both" else images // 2
+
+
 ESTIMATE = Task(
     "estimate",
     EstimateSettings,
@@ -202,7 +220,8 @@ ESTIMATE = Task(
             ("estimate",),
             after=("train.supernet",),
             kept=(OUTCOMES,),
-            amount="estimate.passes",
+            seconds=_seconds,
+            amounts=(Amount("estimate.passes", "passes", 0.05, 8, 200),),
         ),
     ),
     ask=_ask,

@@ -18,6 +18,7 @@ from binas.base.files import dump_json, exists, read_json, write_text
 from binas.base.identity import file_digest, flattened
 from binas.base.lock import locked
 from binas.base.progress import Progress
+from binas.base.times import Seconds
 from binas.space.architecture import Architecture
 from binas.space.blockstrings import read_choice
 from binas.tasks._base import Step, Task
@@ -31,7 +32,8 @@ from binas.tasks.artefacts import (
     network_names,
     read_network,
 )
-from binas.tasks.train import bench, is_helper
+from binas.tasks.outlook import Amount, Outlook
+from binas.tasks.train import STARTING, bench, is_helper
 from binas.training.config import FinetuneSettings, TrainSettings
 from binas.training.judgement import HeldOut, Judgement, NetworkRecord
 
@@ -294,6 +296,17 @@ def _work(run: Run, progress: Progress) -> None:
     tune_all(run, [run.space.parse(text) for text in texts], progress)
 
 
+def tuning_seconds(outlook: Outlook, networks: int) -> Seconds:
+    """The teacher's logits once, then every network: epochs, each validated, and what it is judged by."""
+    phase, rates, images = outlook.settings(FinetuneSettings), outlook.rates, outlook.images
+    epoch = outlook.trained(phase) * rates.network + images.validation * rates.forward
+    judging = (3 * images.validation + 2 * images.test) * rates.forward
+    judging += 2 * min(phase.recalibration, images.train) * rates.recalibrate
+    teacher = images.train * rates.heaviest_forward if phase.distillation.share and networks else 0.0
+    work = teacher + outlook.spread(networks, phase.epochs * epoch + judging)
+    return Seconds(work, STARTING if networks else 0.0)
+
+
 FINETUNE = Task(
     "finetune",
     FinetuneSettings,
@@ -306,7 +319,8 @@ FINETUNE = Task(
             ("train.seed", "train.mixed_precision", "finetune"),
             after=("train.heaviest", "train.supernet", "search"),
             sorts=True,
-            amount="finetune.epochs",
+            seconds=lambda outlook: tuning_seconds(outlook, outlook.questions),
+            amounts=(Amount("finetune.epochs", "epochs", 0.15),),
         ),
     ),
     examples=(

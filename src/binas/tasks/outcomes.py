@@ -11,8 +11,8 @@ from binas.tasks.estimate import Half, validation_images
 
 if TYPE_CHECKING:
     from binas.base.workers import Work
-    from binas.contributions.sampling import Correct
     from binas.run.run import Run
+    from binas.training.evaluation import Correct
 
 
 def correct_outcomes(

@@ -12,6 +12,7 @@ from pydantic import Field
 from binas.base.files import exists
 from binas.base.progress import Progress
 from binas.base.settings import Settings
+from binas.base.times import Seconds
 from binas.search.answers import AnswerRecord
 from binas.search.limits import parse_limits
 from binas.tasks._base import AUTO, Step, Task
@@ -66,6 +67,7 @@ def run_report(run: Run, cost: str | None = None) -> ReportData:
         chosen=tuple(_chosen(run, cost)),
         references=tuple(_references(run, cost)),
         times=tuple(_times(run)),
+        story=tuple(run.story),
     )
 
 
@@ -91,7 +93,7 @@ def _chosen(run: Run, cost: str) -> Iterator[Chosen]:
 def _chosen_network(run: Run, answer: AnswerRecord, record: NetworkRecord, cost: str) -> Chosen:
     from binas.report.data import Chosen
 
-    reading = answer.measured(cost)
+    reading, compared = answer.measured(cost), COMPARISONS.find(run, answer.question)
     folder = network_folder(run.folder, record.name) / EXPORT
     files = sorted(folder.glob("model.*")) if exists(folder) else []
     assert answer.architecture is not None  # it has a network
@@ -107,6 +109,7 @@ def _chosen_network(run: Run, answer: AnswerRecord, record: NetworkRecord, cost:
         record.judgement.tuned.test.percent,
         record.parameters,
         tuple(path.relative_to(run.folder).as_posix() for path in files),
+        "" if compared is None else compared.verdict.sentence(),
     )
 
 
@@ -118,10 +121,10 @@ def _references(run: Run, cost: str) -> Iterator[Reference]:
         if item.cost != cost:
             continue
         for number, rival in enumerate(item.random, 1):
-            yield Reference(f"random {number}", "random, one-shot", rival.accuracy, rival.cost)
+            yield Reference(f"random {number}", "random, one-shot", rival.one_shot.test, rival.cost)
         if item.hand_scaled:
             best = item.hand_scaled
-            yield Reference(best.architecture, "hand-scaled, one-shot", best.accuracy, best.cost)
+            yield Reference(best.architecture, "hand-scaled, one-shot", best.one_shot.test, best.cost)
 
 
 def _times(run: Run) -> Iterator[StepTime]:
@@ -158,6 +161,7 @@ REPORT = Task(
             _work,
             (PAGE,),
             ("search.limits", "report"),
+            seconds=lambda _: Seconds(1.0),
             after=(
                 "train.heaviest",
                 "train.supernet",

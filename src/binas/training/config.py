@@ -33,6 +33,13 @@ class Phase(Settings):
     augment: AugmentConfig | None = Field(
         None, description="random changes of the training images; none = as their size suggests"
     )
+    first_size: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="share of the images' side that training begins with; they grow to their full size over the first "
+        "60 % of the phase",
+    )
     shards: int | None = Field(
         None,
         gt=0,

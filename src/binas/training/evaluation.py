@@ -58,16 +58,17 @@ def correct(
 
     With ``paths``, one per image, it is a function of images and paths. Each process of a ``team`` does every n-th batch.
     """
-    right = torch.zeros(len(images), dtype=torch.uint8, device=device)
-    first = 0
+    parts, first = [], 0
     with torch.inference_mode():
         for number, (batch, labels) in enumerate(normalised_batches(data, images, device)):
             rows = slice(first, first + len(labels))
             if number % team.size == team.rank:
                 own = () if paths is None else ((paths[0][rows], paths[1][rows]),)
-                right[rows] = predict(batch, *own).argmax(1) == labels
+                parts.append((predict(batch, *own).argmax(1) == labels).byte())
+            else:
+                parts.append(torch.zeros_like(labels, dtype=torch.uint8))
             first = rows.stop
-    return team.add_up(right).cpu().numpy().astype(np.bool_)
+        return team.add_up(torch.cat(parts)).cpu().numpy().astype(np.bool_)
 
 
 def multipath_accuracy(

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from binas.base.errors import CheckpointError, TrainingError
 from binas.base.identity import changes
-from binas.data.augment import Augmentation
+from binas.data.augment import Augmentation, resize
 from binas.data.dataset import ImageData
 from binas.data.images import Batch
 from binas.supernet.network import keep_memory
@@ -40,6 +40,7 @@ from binas.training.reporting import Reporter
 from binas.training.team import ALONE, Shards, Team
 
 Metrics = dict[str, float]
+GROWN = 0.6  # share of a phase after which images have their full size
 PROGRESS, WEIGHTS, BEST = "progress", "weights", "best"  # names of checkpoints
 
 
@@ -110,6 +111,16 @@ def learning_rate(phase: Phase, step: int, steps: int, steps_per_epoch: int) -> 
     if step < warm:
         return phase.learning_rate * (step + 1) / (warm + 1)
     return phase.learning_rate * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm))) / 2
+
+
+def image_side(phase: Phase, full: int, done: float) -> int:
+    """Pixels of the images' shorter side when the share ``done`` of a phase is behind.
+
+    (first + (1 - first) * done / GROWN) * full until GROWN, in steps of 4 pixels, then ``full``. Small images cost less
+    and teach the coarse things first.
+    """
+    share = phase.first_size + (1 - phase.first_size) * done / GROWN
+    return full if done >= GROWN else min(full, max(4, round(share * full / 4) * 4))
 
 
 class _Training:
@@ -186,8 +197,14 @@ class _Training:
         rows, device = slice(shard, None, self.shards.count), job.accelerator.device
         seed = derived_seed(job.config.seed, f"augment {job.name}", *place, shard)
         changed = self.augment(batch.images[rows].to(device), seed)
+        images = resize(changed.images, self._side())
         labels, indices = batch.labels[rows].to(device), batch.indices[rows]
-        return Step(*place, changed.images, labels, indices, changed.other, changed.weight, shard)
+        return Step(*place, images, labels, indices, changed.other, changed.weight, shard)
+
+    def _side(self) -> int:
+        """The shorter side of this step's images in pixels."""
+        phase = self.job.phase
+        return image_side(phase, min(self.job.data.size), self._position() / (phase.epochs * self.batches))
 
     def _one_batch(self, batch: Batch) -> None:
         """Forward, backward and, once enough batches are added up, a step of the optimizer."""

@@ -115,7 +115,7 @@ def train_heaviest(space: SearchSpace, bench: Bench) -> Supernet:
     )
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
-        return _label_loss(model(step.images, largest), step, phase, space)
+        return _label_loss(model(step.images, largest), step, phase)
 
     def measure(network: nn.Module) -> Metrics:
         predict = partial(network, paths=largest)
@@ -141,7 +141,7 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
     def loss_of(model: nn.Module, step: Step) -> Tensor:
         drawn = generator(bench.config.seed, "paths", step.epoch, step.batch, step.shard)
         logits = model(step.images, sample_paths(space, len(step.labels), drawn, phase.groups))
-        return _taught_loss(logits, step, phase, space, teacher)
+        return _taught_loss(logits, step, phase, teacher)
 
     job = _job(
         bench,
@@ -179,18 +179,14 @@ def fine_tune(
     taught_by = teacher or teacher_of(heaviest, bench.data, phase.distillation, team=bench.team)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
-        return _taught_loss(model(step.images), step, phase, space, taught_by)
-
-    def measure(tuned: nn.Module) -> Metrics:
-        data = bench.data
-        return {"accuracy": accuracy(tuned, data, data.validation, device_of(tuned), bench.team).percent}
+        return _taught_loss(model(step.images), step, phase, taught_by)
 
     job = _job(
         bench,
         "finetune",
         network,
         loss_of,
-        measure,
+        partial(_validated, bench),
         phase,
         {
             "space": space.fingerprint,
@@ -201,6 +197,27 @@ def fine_tune(
         select="accuracy",
     )
     return _train_or_read(job, network)
+
+
+def train_from_scratch(
+    network: StaticNetwork, bench: Bench, phase: Phase, origin: Mapping[str, str]
+) -> StaticNetwork:
+    """Any network, of a space or not, from the weights it has, with labels alone; ``origin`` says what it is.
+
+    As in :func:`fine_tune` the epoch with the best validation accuracy is kept, and a finished training is read.
+    """
+
+    def loss_of(model: nn.Module, step: Step) -> Tensor:
+        return _label_loss(model(step.images), step, phase)
+
+    measure = partial(_validated, bench)
+    job = _job(bench, "scratch", network, loss_of, measure, phase, origin, select="accuracy")
+    return _train_or_read(job, network)
+
+
+def _validated(bench: Bench, network: nn.Module) -> Metrics:
+    data = bench.data
+    return {"accuracy": accuracy(network, data, data.validation, device_of(network), bench.team).percent}
 
 
 def teacher_of(
@@ -236,16 +253,15 @@ def supernet_metrics(network: nn.Module, data: ImageData, team: Team = ALONE) ->
     return {name: value.percent for name, value in accuracies.items()}
 
 
-def _label_loss(logits: Tensor, step: Step, phase: Phase, space: SearchSpace) -> Tensor:
-    assert space.classes is not None
-    target = targets(step.labels, space.classes, phase.label_smoothing, step.other, step.weight)
+def _label_loss(logits: Tensor, step: Step, phase: Phase) -> Tensor:
+    target = targets(step.labels, logits.shape[1], phase.label_smoothing, step.other, step.weight)
     return soft_cross_entropy(logits, target)
 
 
-def _taught_loss(logits: Tensor, step: Step, phase: Phase, space: SearchSpace, teacher: Teacher) -> Tensor:
+def _taught_loss(logits: Tensor, step: Step, phase: Phase, teacher: Teacher) -> Tensor:
     """(1 - share) * cross entropy + share * distillation."""
     share, temperature = teacher.settings.share, teacher.settings.temperature
-    loss = _label_loss(logits, step, phase, space)
+    loss = _label_loss(logits, step, phase)
     if not share:
         return loss
     return (1 - share) * loss + share * distillation_loss(logits, teacher(step), temperature)

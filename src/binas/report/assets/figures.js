@@ -26,6 +26,7 @@ function chosenCard(data, item, i, show) {
     el("h3", {}, el("span", { class: "number", "aria-hidden": "true" }, String(i + 1)), asked(item)),
     el("p", { class: "lead" }, el("strong", { class: "figure" }, percent(best[1])), el("span", {}, best[0])),
     el("dl", { class: "facts" }, rows.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
+    item.compared && el("p", { class: "note" }, `${item.compared}.`),
     item.files.length > 0 && el("p", { class: "files" }, item.files.map((name) => el("code", {}, name))),
     folded("The network", el("div", { class: "network" }, drawNetwork(data, item.architecture)), el("code", {}, item.architecture)),
     onFrontier(data, item) && el("button", { type: "button", onclick: () => { show(item.at); document.getElementById("explore").scrollIntoView(); } }, "Show in the explorer"));

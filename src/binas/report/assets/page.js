@@ -11,6 +11,7 @@ function intro(data) {
   const named = (text) => Object.keys(data.sources).filter((name) => data.sources[name] === text).join(", ");
   const sources = texts.map((text) => `Source of ${named(text)}: ${text}.`);
   return el("div", {},
+    data.story.map((text) => el("p", { class: "intro" }, text)),
     el("p", { class: "intro" }, data.space.description || `The space ${data.space.name}.`),
     el("dl", { class: "tiles" },
       statistic("Architectures in the space", count(data.space.architectures)),

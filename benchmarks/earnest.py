@@ -287,7 +287,7 @@ def bisect(
 
     All that are still open are measured in one session, taking turns.
     """
-    ladders = {name: ladder(run, name) for name in PUBLISHED}
+    ladders = {name: ladder(name) for name in PUBLISHED}
     places = {key: (-1, len(ladders[network])) for key, (_, network) in wanted.items()}  # keeps, breaks
     known: dict[tuple[str, int], Interval] = {}
     while any(breaks - keeps > 1 for keeps, breaks in places.values()):
@@ -311,7 +311,7 @@ def bisect(
     return found
 
 
-def ladder(run: Run, name: str) -> list[float]:
+def ladder(name: str) -> list[float]:
     """Widths that give different networks, rising."""
     distinct = {scaled_network(name, float(width)).blocks: float(width) for width in WIDTHS[::-1]}
     return sorted(distinct.values())

@@ -3,7 +3,7 @@
     python tools/make_embedded_data.py --source /usr/share/datasets/fashion-mnist --out src/binas/data/embedded
 
 ``--source`` holds the four idx files of Fashion-MNIST, as Debian's package dataset-fashion-mnist installs
-them. 1,600 images of every class are drawn from the training files and 400 from the test files, in the
+them. 1,600 images of every class are drawn from the training files and all 1,000 from the test files, in the
 order of the files, and written as idx files packed with xz, with the licence and a list of hashes of the
 unpacked files beside them.
 """
@@ -22,7 +22,7 @@ from binas.data.division import stratified_sample
 from binas.data.fashion import IMAGES, LABELS
 from binas.data.idx import idx_bytes, read_idx
 
-COUNTS = {"train": 16_000, "t10k": 4_000}
+COUNTS = {"train": 16_000, "t10k": 10_000}
 SEED = 0
 LICENCE = """\
 The images in this folder are a sample of Fashion-MNIST (https://github.com/zalandoresearch/fashion-mnist).

@@ -231,6 +231,34 @@ def test_a_soft_outcome_that_says_nothing_is_left_out(record):
     hard, _ = factorial_contributions(record(hopeless, 6, "correct"))
     np.testing.assert_array_equal(soft.values.flat(), hard.values.flat())
     assert soft.provenance.to_data()["outcome"] == "correct"
+    assert "does not go with correctness" in soft.provenance.to_data()["left_out"]
+
+
+def test_a_soft_outcome_whose_noise_is_unrelated_to_correctness_is_left_out(record):
+    """Log-probabilities with noise of their own: within an image they hardly go with correctness, effects do.
+
+    The slope to accuracy was then pulled towards nothing: contributions of half their size, and intervals that covered 70 %.
+    """
+
+    class Unrelated(KnownEvaluator):
+        def outcomes(self, images, depths, configs):
+            found = super().outcomes(images, depths, configs)
+            key = self._key(images, SPACE.layout.positions(depths, configs)) + np.uint64(7)
+            noisy = found.log_probability - 0.6 * (key % np.uint64(1000)).astype(np.float32) / 1000
+            return type(found)(found.correct, noisy)
+
+    covered = []
+    for seed in (3, 5, 8, 9):
+        truth = known_contributions(SPACE, seed, points=3.0)
+        answer, _ = factorial_contributions(
+            record(Unrelated(truth, 400, seed, noise=0.02), 24, "log-probability", seed)
+        )
+        about = answer.provenance.to_data()
+        assert about["outcome"] == "correct"
+        assert "on held-out images" in about["left_out"]
+        assert "fitted to 0/1 outcomes, without the log-probability" in answer.sentence()
+        covered.append(np.abs(errors_of(answer, truth)) < 1.96 * answer.stderr.flat())
+    assert np.mean(covered) > 0.9
 
 
 def test_a_larger_budget_never_replaces_an_answer_by_a_poorer_one(memory_journal):

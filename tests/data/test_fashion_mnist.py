@@ -37,9 +37,9 @@ def write_files(folder, train=40, test=20, suffix=".gz", side=28):
         (folder / f"{part}-labels-idx1-ubyte{suffix}").write_bytes(pack(idx_bytes(labels)))
 
 
-def test_the_sample_has_16000_and_4000_images_with_equal_classes(sample):
+def test_the_sample_has_16000_and_10000_images_with_equal_classes(sample):
     parts = (sample.train, sample.validation, sample.test)
-    assert [len(part) for part in parts] == [12800, 3200, 4000]
+    assert [len(part) for part in parts] == [12800, 3200, 10000]
     for part in parts:
         assert part.labels.bincount().tolist() == [len(part) // 10] * 10
     sample.check(load_space("demo"))
@@ -54,14 +54,14 @@ def test_no_image_of_the_sample_is_in_two_parts(sample):
 
 
 def test_the_sample_is_small_and_licensed():
-    assert sum(file.stat().st_size for file in EMBEDDED.iterdir()) < 9.5e6
+    assert sum(file.stat().st_size for file in EMBEDDED.iterdir()) < 10.5e6
     assert "Copyright (c) 2017 Zalando SE" in (EMBEDDED / "LICENSE").read_text()
 
 
 def test_a_damaged_sample_is_noticed(tmp_path):
     folder = Path(shutil.copytree(EMBEDDED, tmp_path / "embedded"))
     labels = folder / "t10k-labels-idx1-ubyte.xz"
-    labels.write_bytes(lzma.compress(idx_bytes(np.zeros(4000, np.uint8))))
+    labels.write_bytes(lzma.compress(idx_bytes(np.zeros(10_000, np.uint8))))
     with pytest.raises(DataError, match="Install binas again"):
         embedded(folder=folder)
 
@@ -86,14 +86,14 @@ def test_the_sample_is_made_again_byte_for_byte(tmp_path):
 def test_the_tool_draws_evenly_and_writes_the_same_twice(tmp_path, monkeypatch):
     source, out = tmp_path / "source", tmp_path / "out"
     source.mkdir()
-    write_files(source, train=20_000, test=5_000, side=1)
+    write_files(source, train=20_000, test=10_000, side=1)
     contents = []
     monkeypatch.setattr(sys, "argv", [str(TOOL), "--source", str(source), "--out", str(out)])
     for _ in range(2):
         runpy.run_path(str(TOOL), run_name="__main__")
         contents.append({file.name: file.read_bytes() for file in out.iterdir()})
     assert contents[0] == contents[1]
-    assert len(embedded(folder=out).test) == 4000
+    assert len(embedded(folder=out).test) == 10_000
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])

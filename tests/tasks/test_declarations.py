@@ -102,7 +102,7 @@ def test_steps_depend_on_settings_that_exist(tmp_path):
     known = [name for name, _ in settings_named(config_model())]
     for step in all_steps():
         assert set(step.settings) <= set(known), step.name
-        assert step.amount is None or step.amount in settings_of(run), step.name
+        assert {item.setting for item in step.amounts} <= set(settings_of(run)), step.name
 
 
 def test_files_belong_to_one_step():

@@ -13,7 +13,7 @@ from binas.base.progress import Progress
 from binas.training import Reporter, make_accelerator, train_heaviest, train_supernet
 from binas.training.checkpoint import load_checkpoint
 from binas.training.config import Phase
-from binas.training.loop import Average, Job, fit, learning_rate
+from binas.training.loop import Average, Job, fit, image_side, learning_rate
 from binas.training.losses import soft_cross_entropy, targets
 from binas.training.reporting import keep_figures, read_metrics
 
@@ -97,6 +97,36 @@ def test_learning_rate_warms_up_then_falls_as_a_cosine():
     assert rates[55] == pytest.approx(1.0)
     assert rates[99] < 0.01
     assert rates[10:] == sorted(rates[10:], reverse=True)
+
+
+def test_images_grow_to_their_full_size_and_stay_there():
+    phase = Phase(epochs=10, batch_size=1, learning_rate=2.0, first_size=0.75)
+    assert [image_side(phase, 32, done / 10) for done in range(10)] == [
+        24,
+        24,
+        28,
+        28,
+        28,
+        32,
+        32,
+        32,
+        32,
+        32,
+    ]
+    assert image_side(Phase(epochs=10, batch_size=1, learning_rate=2.0), 30, 0.0) == 30
+    assert image_side(phase.model_copy(update={"first_size": 0.01}), 28, 0.0) == 4
+
+
+def test_training_sees_images_of_the_size_of_the_moment(tmp_path):
+    sides = []
+
+    def loss_of(model, step):
+        sides.append(tuple(step.images.shape[2:]))
+        return model(step.images.mean((2, 3))).square().mean()
+
+    job = replace(linear_job(tmp_path, epochs=2, first_size=0.5), network=nn.Linear(3, 2), loss_of=loss_of)
+    fit(job)
+    assert sides[0] < sides[-1] == job.data.size
 
 
 def linear_job(folder, **phase):

@@ -73,6 +73,10 @@ class ModelError(BinasError):
     """A finished network cannot be exported, or an exported one is damaged or not what it says."""
 
 
+class WorkerError(BinasError):
+    """A worker process ended before its work was done."""
+
+
 class FileError(BinasError):
     """A file is missing, truncated, too large, or cannot be written."""
 

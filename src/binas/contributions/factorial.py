@@ -20,7 +20,7 @@ from binas.contributions.design import Design, sparse_rows, table_of
 from binas.contributions.journal import Journal
 from binas.contributions.normal import GROUPS, Recorded, Sums, normal_equations
 from binas.contributions.outcomes import Evaluator, OutcomeKind
-from binas.contributions.passes import PathsOf, check_measurable, measure
+from binas.contributions.passes import PassesOf, PathsOf, check_measurable, measure
 from binas.contributions.paths import balanced_paths
 from binas.contributions.shrinkage import Settings, choose_settings, covariance, fit
 from binas.space.sampling import sample_many
@@ -41,11 +41,13 @@ def factorial(
     target: float | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    outcomes: PassesOf | None = None,
 ) -> Iterator[Contributions]:
     """Measure up to ``passes`` passes over the evaluator's images, giving better answers on the way.
 
     With a ``target`` it ends as soon as the stability of the ranking (:func:`stability`) reaches it. Passes that
-    are recorded are not measured again, and the answer is the same as without interruption.
+    are recorded are not measured again, and the answer is the same as without interruption. ``outcomes`` gives those of
+    passes, in other processes perhaps.
     """
     check_measurable(evaluator.space, evaluator.images, GROUPS)
     if passes < 2:
@@ -55,7 +57,7 @@ def factorial(
     for look in looks(passes):
         if look < done and target is None:
             continue  # a poorer answer than the one that was there
-        measure(evaluator, journal, look, paths, progress, passes, note)
+        measure(evaluator, journal, look, paths, progress, passes, note, outcomes)
         answer, stable = factorial_contributions(Recorded(design, journal, look, seed, kinds_of(outcome)))
         note = f", stability {stable:.3f}"
         stop = target is not None and stable >= target
@@ -88,17 +90,32 @@ def factorial_contributions(recorded: Recorded, shrink: bool = True) -> tuple[Co
     """Contributions from recorded passes, and the stability of the ranking they give.
 
     Without ``shrink`` it is the plain least-squares fit within images to the 0/1 outcomes. A soft outcome that does not
-    go with correctness is left out; the provenance says which outcome was fitted.
+    go with correctness is left out; the provenance says which outcome was fitted, and why not the one asked for.
     """
-    design, sums = recorded.design, normal_equations(recorded)
-    if len(recorded.kinds) > 1 and not sums.soft_helps:
+    design, sums, asked = recorded.design, normal_equations(recorded), recorded.kinds[-1]
+    settings, doubt = _settings(design, sums, shrink)
+    if doubt:
         recorded, sums = replace(recorded, kinds=("correct",)), sums.first_kind()
-    settings = choose_settings(sums, design.similarities) if shrink else Settings({})
     found, stable = fit(sums, design.similarities, settings), stability(design, sums, settings, recorded.seed)
     vector = np.append(sums.means[0], design.contrasts @ found.gamma)
     errors = covariance(recorded, sums, settings, found)
     counts = np.append(recorded.evaluations, sums.counts)
-    return table_of(design.space, vector, errors, counts, _about(recorded, settings, stable)), stable
+    about = _about(recorded, settings, stable)
+    if doubt:
+        about["left_out"] = f"{asked}: {doubt}"
+    return table_of(design.space, vector, errors, counts, about), stable
+
+
+def _settings(design: Design, sums: Sums, shrink: bool) -> tuple[Settings, str]:
+    """How to fit, and why the soft outcome is left out of it; empty where it is not, or was not asked for."""
+    if not shrink:
+        return Settings({}), ""
+    soft = len(sums.moments) > 1
+    doubt = "it does not go with correctness within images" if soft and not sums.soft_helps else ""
+    found = choose_settings(sums.first_kind() if doubt else sums, design.similarities)
+    if not found.doubt:
+        return found, doubt
+    return choose_settings(sums.first_kind(), design.similarities), found.doubt
 
 
 def stability(design: Design, sums: Sums, settings: Settings, seed: int) -> float:

@@ -8,7 +8,7 @@ are kept, because they tell how much of a ranking is noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +25,7 @@ from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.supernet.network import Supernet, extract
 from binas.tables.entries import Provenance, today
-from binas.tables.samples import Sample, Samples
+from binas.tables.samples import Sample, Samples, pack
 from binas.training.calibration import recalibrate
 from binas.training.evaluation import Correct, calibration_batches, correct, device_of
 from binas.version import __version__
@@ -50,11 +50,13 @@ def measure_samples(
     known: Samples | None = None,
     about: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
+    outcomes: Callable[[Sequence[Architecture]], Iterable[Correct]] | None = None,
 ) -> Iterator[Samples]:
     """Measure architectures one by one, giving all rows so far after each new one; rows of ``known`` stay.
 
     With ``recalibration`` > 0 each network's BatchNorm is first re-estimated on that many training images.
-    ``about`` says in the provenance what was measured; ``known`` must say the same.
+    ``about`` says in the provenance what was measured; ``known`` must say the same. ``outcomes`` says which images each of
+    some architectures classifies rightly, in other processes perhaps.
     """
     facts = {"images": len(images), "recalibrated_on": recalibration, **(about or {})}
     provenance = Provenance(source="measured", date=today(), tool=f"binas {__version__}", **facts)
@@ -65,8 +67,13 @@ def measure_samples(
     missing = [item for item in architectures if item not in rows]
     if not missing:
         yield Samples(supernet.space, tuple(rows.values()), provenance)
-    for number, architecture in enumerate(missing, total - len(missing) + 1):
-        (right,) = correct_images(supernet, architecture, data, [images], recalibration)
+    measured = (
+        (correct_images(supernet, item, data, [images], recalibration)[0] for item in missing)
+        if outcomes is None
+        else outcomes(missing)
+    )
+    pairs = zip(missing, measured, strict=True)
+    for number, (architecture, right) in enumerate(pairs, total - len(missing) + 1):
         rows[architecture] = sample_of(architecture, right, halves)
         progress.show(number / total, f"architecture {number} of {total}")
         yield Samples(supernet.space, tuple(rows.values()), provenance)
@@ -93,11 +100,11 @@ def image_halves(count: int, seed: int = 0) -> tuple[Rows, Rows]:
 
 
 def sample_of(architecture: Architecture, correct: Correct, halves: tuple[Rows, Rows]) -> Sample:
-    """The row of one architecture: accuracy, standard error sqrt(p (1 - p) / n) and accuracy on each half."""
+    """The row of one architecture: accuracy, standard error sqrt(p (1 - p) / n), accuracy on each half, and the outcomes."""
     share = float(correct.mean())
     error = 100 * math.sqrt(share * (1 - share) / len(correct))
     first, second = (100 * float(correct[half].mean()) for half in halves)
-    return Sample(architecture, 100 * share, error, len(correct), (first, second))
+    return Sample(architecture, 100 * share, error, len(correct), (first, second), pack(correct))
 
 
 def _check_known(known: Samples, facts: Mapping[str, Any]) -> None:

@@ -20,8 +20,10 @@ what the 0/1 outcomes of the same evaluations say beyond that is added, shrunken
     gamma = slope * gamma_soft + (A + (w K)^-1)^-1 (m - slope * A gamma_soft).
 
 The slope is that of 0/1 outcomes of held-out images on fits to the other images, pulled towards the slope of single outcomes
-(how correctness goes with the soft outcome within an image), which many more numbers determine. w says how far accuracy
-effects differ from soft ones: about ``BEYOND_SOFT`` of their variance, unless the evidence says otherwise.
+(how correctness goes with the soft outcome within an image), which many more numbers determine. Noise of the soft outcome
+that has nothing to do with correctness makes the slope of single outcomes too small, whatever their number; so where the
+held-out slope disagrees with it, or is too uncertain to tell, the soft outcome is not used (``Settings.doubt``). w says how
+far accuracy effects differ from soft ones: about ``BEYOND_SOFT`` of their variance, unless the evidence says otherwise.
 
 Errors: noise by the sandwich over images, plus what shrinkage may hold back. gamma = W m is linear in the outcomes. With
 s_i the scores of image i (:func:`binas.contributions.normal.score_products`),
@@ -57,6 +59,7 @@ ALLOWED = 1.92  # loss of log evidence up to which a scale is allowed: 95 % by t
 BEYOND_SOFT = 0.05  # variance of accuracy effects that soft ones do not show, relative to what they show
 HALF_A_DECADE = math.log(10) / 2  # how well that number is known
 SLOPE_SPREAD = 0.5  # how far slopes of effects differ from slopes of single outcomes, relative
+DISAGREES = 2.0  # standard errors between the two from which on they are not believed to be of one kind
 
 Similarities = Mapping[str, Array]
 
@@ -66,7 +69,8 @@ class Settings:
     """What the data choose: v_l by name (empty: no shrinkage), the slope with its standard error, w (``beyond``).
 
     ``plausible`` >= 1 is the largest factor on all v_l that the evidence allows. Where the data say little, the best
-    prediction shrinks almost everything away; error bars must still allow for effects of that size.
+    prediction shrinks almost everything away; error bars must still allow for effects of that size. ``doubt`` says why the
+    soft outcome must not be used; empty where it may.
     """
 
     variances: Mapping[str, float]
@@ -74,6 +78,7 @@ class Settings:
     slope_error: float = 0.0
     beyond: float = 0.0
     plausible: float = 1.0
+    doubt: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,26 +218,44 @@ def _calibrated(sums: Sums, similarities: Similarities, settings: Settings) -> S
     soft = _inverse(sums.gram, prior) @ sums.moment[1]
     single = max(0.0, float(sums.products[0, 1] / sums.spreads[1]))
     hard_noise, soft_noise = (_unexplained(sums, gamma, k) for k, gamma in enumerate((single * soft, soft)))
-    slope, error = _slope(sums, prior, single, hard_noise / sums.freedom)
+    held = _held_out_slope(sums, prior, hard_noise / sums.freedom)
+    slope, error = _pulled(held, single)
     usual = BEYOND_SOFT * max(single, slope) ** 2 * soft_noise / hard_noise
     residual = sums.moment[0] - slope * sums.gram @ soft
     left = _unexplained(sums, slope * soft, 0)
     beyond = _beyond(turned(sums.gram, residual, prior), left, sums.freedom, usual)
-    return replace(settings, slope=slope, slope_error=error, beyond=beyond)
+    return replace(settings, slope=slope, slope_error=error, beyond=beyond, doubt=_doubt(held, single))
 
 
-def _slope(sums: Sums, prior: Array, single: float, noise: float) -> tuple[float, float]:
-    """sum eta'y / sum eta'eta over held-out images, pulled towards ``single``; eta the soft fit to the other images.
-
-    Never negative: a soft outcome that ranks the wrong way says nothing. With its standard error.
-    """
+def _held_out_slope(sums: Sums, prior: Array, noise: float) -> tuple[float, float]:
+    """sum eta'y / sum eta'eta over held-out images, eta the soft fit to the other images, and its standard error."""
     above = below = 0.0
     for rest, held in sums.folds():
         gamma = _inverse(rest.gram, prior) @ rest.moment[1]
         above += float(gamma @ held.moment[0]) / noise
         below += float(gamma @ held.gram @ gamma) / noise
-    known = 1 / max(SLOPE_SPREAD * single, 1e-9) ** 2
-    return max(0.0, (above + known * single) / (below + known)), 1 / math.sqrt(below + known)
+    below = max(below, 1e-300)
+    return above / below, 1 / math.sqrt(below)
+
+
+def _pulled(held: tuple[float, float], single: float) -> tuple[float, float]:
+    """The held-out slope pulled towards that of single outcomes, and its standard error.
+
+    Never negative: a soft outcome that ranks the wrong way says nothing.
+    """
+    (slope, error), spread = held, max(SLOPE_SPREAD * single, 1e-9)
+    known, prior = 1 / error**2, 1 / spread**2
+    return max(0.0, (known * slope + prior * single) / (known + prior)), 1 / math.sqrt(known + prior)
+
+
+def _doubt(held: tuple[float, float], single: float) -> str:
+    """Why the two slopes cannot be of one kind, or why that cannot be told; empty where they agree."""
+    slope, error = held
+    told = f"{slope:.3g} ± {error:.2g} on held-out images, {single:.3g} within images"
+    if error > DISAGREES * single:
+        return f"its slope to accuracy is too uncertain: {told}"
+    apart = abs(slope - single) > DISAGREES * math.hypot(error, SLOPE_SPREAD * single)
+    return f"its noise is not that of correctness: slope to accuracy {told}" if apart else ""
 
 
 def _beyond(at: Turned, spread: float, freedom: float, usual: float) -> float:

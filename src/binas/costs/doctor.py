@@ -8,13 +8,15 @@ import platform
 from dataclasses import dataclass
 from typing import Any
 
+from binas.base.cores import usable_cores
 from binas.base.packages import installed_version
 from binas.costs.backends import BACKENDS, Backend, make_backend
-from binas.costs.machine import cpu_count, cpu_name
+from binas.costs.machine import cpu_name
 from binas.costs.meters import energy_zones
-from binas.costs.session import CONTROL, NOISY, Plan
+from binas.costs.session import CONTROL, Plan
 from binas.costs.settings import DEVICES, Settings
 from binas.costs.statistics import Estimate, estimate
+from binas.tables.conditions import NOISY
 from binas.version import __version__
 
 PACKAGES = ("torch", "onnx", "onnxruntime", "openvino", "numpy", "scipy", "highspy", "pyscipopt")
@@ -79,7 +81,7 @@ def diagnose() -> Diagnosis:
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     energy = None if energy_zones() else "no readable counters in /sys/class/powercap; import energy instead"
     noise = noise_of(Settings(backend=usable[0])) if usable else None
-    return Diagnosis(_versions(), cpu_name(), cpu_count(), load, findings, energy, noise)
+    return Diagnosis(_versions(), cpu_name(), usable_cores(), load, findings, energy, noise)
 
 
 def noise_of(settings: Settings, samples: int = NOISE_SAMPLES) -> Estimate:

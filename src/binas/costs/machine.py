@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 from pathlib import Path
@@ -23,11 +22,6 @@ def cpu_name(cpu_info: Path = CPU_INFO) -> str:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return next((name for name in names if name), platform.processor() or platform.machine())
-
-
-def cpu_count() -> int:
-    """CPUs this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def device_name(settings: Settings) -> str:

@@ -122,6 +122,16 @@ def normalise(images: Tensor, mean: tuple[float, ...], std: tuple[float, ...]) -
     return torch.addcmul(offset.view(1, -1, 1, 1), floats, scale)
 
 
+def resize(images: Tensor, side: int) -> Tensor:
+    """Images (n, c, h, w) whose shorter side becomes ``side`` pixels, averaged over what a pixel covers; channels last."""
+    height, width = images.shape[2:]
+    if min(height, width) == side:
+        return images
+    size = round(height * side / min(height, width)), round(width * side / min(height, width))
+    smaller = functional.interpolate(images, size=size, mode="bilinear", antialias=True)
+    return smaller.contiguous(memory_format=torch.channels_last)
+
+
 def shift(images: Tensor, padding: int, generator: Generator) -> Tensor:
     """A crop of the old size at a random place of each image with ``padding`` black pixels around it."""
     count, _, height, width = images.shape

@@ -35,7 +35,7 @@ _USUAL = Division()
 
 
 def embedded(how: Division = _USUAL, folder: Path = EMBEDDED) -> ImageData:
-    """20,000 images of Fashion-MNIST that come with binas: 16,000 to train and validate, 4,000 to test.
+    """26,000 images of Fashion-MNIST that come with binas: 16,000 to train and validate, all 10,000 to test.
 
     Made by ``tools/make_embedded_data.py``; licence (MIT) beside the files. Checked against their hashes.
     """

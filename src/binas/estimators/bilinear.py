@@ -82,7 +82,15 @@ class BilinearEstimator:
 
     def standard_error(self, architectures: Iterable[Architecture]) -> Array:
         """Standard errors of the predicted accuracies in points, (n,), to first order; NaN where not known."""
-        return self.contributions.errors(self._gradient(self.space.layout.rows(architectures)))
+        return self.errors(self.gradients(architectures))
+
+    def gradients(self, architectures: Iterable[Architecture]) -> Array:
+        """d accuracy / d (base, contributions), (n, 1 + choices)."""
+        return self._gradient(self.space.layout.rows(architectures))
+
+    def errors(self, weights: Array) -> Array:
+        """Standard errors in points of sums of (base, contributions), one per row of ``weights``, (n,)."""
+        return self.contributions.errors(weights)
 
     def objective(self) -> BilinearObjective:
         """r + q_beta' beta + alpha' Q beta on the scale of the link."""
@@ -97,9 +105,7 @@ class BilinearEstimator:
         """
         rows = self.space.layout.rows([first, second])
         accuracy, gradient = self._predict_rows(rows), self._gradient(rows)
-        return float(accuracy[0] - accuracy[1]), float(
-            self.contributions.errors(gradient[:1] - gradient[1:])[0]
-        )
+        return float(accuracy[0] - accuracy[1]), float(self.errors(gradient[:1] - gradient[1:])[0])
 
     @cached_property
     def _reached(self) -> Array:

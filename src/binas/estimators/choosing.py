@@ -20,7 +20,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from binas.base.errors import EstimatorError, several
 from binas.base.files import dump_json, read_json, write_text
 from binas.base.statistics import RESAMPLES, kendall
+from binas.estimators._base import Estimator
 from binas.estimators.bilinear import BilinearEstimator, ablation, link_of
+from binas.estimators.calibration import (
+    CalibratedEstimator,
+    Calibration,
+    calibrate,
+    mean_gradient,
+    own_errors,
+)
 from binas.estimators.judging import CostLimit, Judgement, NoiseCeiling, RankingReport, report
 from binas.estimators.registry import candidates, find_candidate, make_estimator
 from binas.space.space import SearchSpace
@@ -43,6 +51,9 @@ class JudgedCandidate(Judgement):
     learned: bool = Field(description="Judged by cross-validation, as it learns from samples")
     behind: float = Field(description="Kendall tau of the best minus its own")
     behind_error: float = Field(description="Standard error of that difference")
+    calibration: Calibration | None = Field(
+        None, description="The line from its predictions to what is shown"
+    )
 
     @property
     def as_good(self) -> bool:
@@ -70,6 +81,14 @@ class Choice(BaseModel):
         """How one estimator was judged, the chosen one unless named; None where it was not."""
         wanted = self.chosen if name is None else name
         return next((item for item in self.estimators if item.name == wanted), None)
+
+    def calibrated(self, name: str, estimator: Estimator, samples: Samples | None) -> Estimator:
+        """The estimator called ``name``, with predictions as the samples say; unchanged where it was not judged."""
+        judged = self.judgement(name)
+        if judged is None or judged.calibration is None:
+            return estimator
+        reference = () if samples is None else samples.architectures
+        return CalibratedEstimator(estimator, judged.calibration, reference)
 
     def save(self, path: Path) -> None:
         """Write as JSON, atomically."""
@@ -111,6 +130,10 @@ def choose_estimator(
     parts = {} if contributions is None else ablation(BilinearEstimator(contributions), samples.architectures)
     judged = report({**predictions, **parts}, samples, macs, limits, resamples, seed)
     rows = _candidate_rows(predictions, samples, judged, resamples, seed)
+    rows = [
+        row.model_copy(update={"calibration": bench.calibration(row.name, predictions[row.name])})
+        for row in rows
+    ]
     best = min(rows, key=lambda item: item.behind)
     chosen = min((item for item in rows if item.as_good), key=lambda item: item.complexity)
     return Choice(
@@ -153,6 +176,13 @@ class _Bench:
         if not predictions:
             raise EstimatorError(several("no estimator can be judged", list(left_out.values())))
         return predictions, left_out
+
+    def calibration(self, name: str, predicted: Array) -> Calibration:
+        """The line from held-out predictions to measured accuracies."""
+        estimator, drawn = make_estimator(name, self.contributions, self.samples), self.samples.architectures
+        return calibrate(
+            predicted, self.samples, own_errors(estimator, drawn, mean_gradient(estimator, drawn))
+        )
 
 
 def predict_held_out(

@@ -6,7 +6,9 @@
 * :class:`CallableObjective`: any function of an architecture, optionally differentiable in (alpha, beta).
 
 An objective is on the scale of its ``link``. A link is increasing, so the optimum is the same; solvers and the verifier
-work on that scale, and what people see is :meth:`Linked.accuracy` and :meth:`Linked.standard_error`, in percent.
+work on that scale, and what people see is :meth:`Linked.accuracy` and :meth:`Linked.standard_error`, in percent. Where
+predictions were held against measured networks, that is the recalibrated accuracy
+(:mod:`binas.estimators.calibration`), increasing as well; :meth:`Linked.raw` is the estimator's own.
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from binas.base.errors import ProblemError
 from binas.estimators.links import LinkName, get_link
@@ -31,6 +33,20 @@ from binas.tables.entries import Column
 Array = NDArray[np.float64]
 Errors = Callable[[Sequence[Architecture]], Array]
 Rows = Callable[[Array], Array]
+
+
+class Line(Protocol):
+    """An increasing line between percent: what an estimator says, and what people see."""
+
+    @property
+    def slope(self) -> float:
+        """Points shown for a point predicted, above zero."""
+
+    def of(self, predicted: Array) -> Array:
+        """What is shown for predictions."""
+
+    def before(self, accuracy: float) -> float:
+        """The prediction for which ``accuracy`` is shown."""
 
 
 def column_total(space: SearchSpace, column: Column, architecture: Architecture) -> float:
@@ -61,11 +77,13 @@ class Linked(ABC):
     """What all objectives share: the link of their scale, and the errors of the accuracies they stand for.
 
     ``errors`` gives standard errors in points, NaN where unknown; without it an objective's own tables say what is known.
+    ``shown`` is the line that brings the estimator's percent to those that people see; the same percent unless given.
     """
 
     kind: ClassVar[str]
     link: LinkName = "identity"
     errors: Errors | None = None
+    shown: Line | None = None
 
     @abstractmethod
     def value(self, space: SearchSpace, architecture: Architecture) -> float:
@@ -77,7 +95,28 @@ class Linked(ABC):
 
     def percent(self, value: float) -> float:
         """The accuracy in percent of a value on the scale of the link."""
-        return float(get_link(self.link).inverse(value))
+        return float(self.percents(np.float64(value)))
+
+    def percents(self, values: ArrayLike) -> Array:
+        """The accuracies in percent of values on the scale of the link, of any shape."""
+        own = get_link(self.link).inverse(values)
+        return own if self.shown is None else self.shown.of(own)
+
+    def at_percent(self, accuracy: float) -> float:
+        """The value on the scale of the link whose accuracy is ``accuracy``, -inf where no value has so little."""
+        own, link = accuracy if self.shown is None else self.shown.before(accuracy), get_link(self.link)
+        return -math.inf if link.bounded and own <= 0.0 else float(link.forward(own))
+
+    @property
+    def steepest(self) -> float:
+        """The most points of accuracy that one unit on the scale of the link is worth."""
+        return get_link(self.link).steepest * (1.0 if self.shown is None else self.shown.slope)
+
+    def raw(self, space: SearchSpace, architecture: Architecture) -> float | None:
+        """The estimator's own prediction in percent, where another one is shown."""
+        if self.shown is None:
+            return None
+        return float(get_link(self.link).inverse(self.value(space, architecture)))
 
     def standard_error(self, space: SearchSpace, architecture: Architecture) -> float | None:
         """Standard error of the accuracy in points; None where it is not known."""
@@ -88,8 +127,8 @@ class Linked(ABC):
 
     def on_link_scale(self) -> Self:
         """The same objective taken for the accuracy itself: what solvers see."""
-        plain = self.link == "identity" and self.errors is None
-        return self if plain else replace(self, link="identity", errors=None)
+        plain = self.link == "identity" and self.errors is None and self.shown is None
+        return self if plain else replace(self, link="identity", errors=None, shown=None)
 
 
 @dataclass(frozen=True, eq=False)

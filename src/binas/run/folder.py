@@ -62,8 +62,13 @@ class Folder:
         return CHOICE.load(path, self.space) if exists(path) else None
 
     def estimator(self, name: str = AUTO) -> Estimator:
-        """The estimator called ``name``; ``auto`` is the chosen one, the table's own where nobody chose."""
-        return make_estimator(self.estimator_name(name), self.contributions, self.samples)
+        """The estimator called ``name``, with predictions as measured networks say where it was held against some.
+
+        ``auto`` is the chosen one, the table's own where nobody chose.
+        """
+        name = self.estimator_name(name)
+        made = make_estimator(name, self.contributions, self.samples)
+        return made if self.choice is None else self.choice.calibrated(name, made, self.samples)
 
     def estimator_name(self, name: str = AUTO) -> str:
         """What ``auto`` stands for: the chosen one, else contributions added up as their table says."""

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 FOLDER = "steps"
 # Settings that change how fast a step is done, not what it finds.
-SPEED_ONLY = ("train.checkpoint_seconds", "train.device", "data.workers", "data.cache", "data.check_images")
+SPEED_ONLY = (
+    *("train.checkpoint_seconds", "train.device", "train.processes"),
+    *("data.workers", "data.cache", "data.check_images"),
+)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -126,6 +126,13 @@ class Run:
         )
         return DATA.read(self).fingerprint if was == now else None
 
+    def changed(self, config: RunConfig) -> Run:
+        """The same run with another configuration; images that are read already and stay the same are kept."""
+        other = replace(self, config=config)
+        if "data" in self.__dict__ and config.data == self.config.data:
+            other.__dict__["data"] = self.data
+        return other
+
     def network_name(self, architecture: Architecture | str) -> str:
         """The name of an architecture's network in this run."""
         known = self.space.parse(architecture) if isinstance(architecture, str) else architecture
@@ -133,11 +140,10 @@ class Run:
 
     def supernet(self, phase: str = "supernet") -> Supernet:
         """The trained weights of ``supernet`` or ``heaviest``, in eval mode, where training would be done."""
-        import torch
-
         from binas.supernet.network import Supernet, keep_memory
         from binas.training.checkpoint import has_checkpoint, load_checkpoint, load_weights
         from binas.training.loop import WEIGHTS
+        from binas.training.team import on_cpu
 
         folder = self.folder / phase
         if not has_checkpoint(folder, WEIGHTS):
@@ -149,8 +155,7 @@ class Run:
         self._check_weights(folder, checkpoint.values.get("identity"))
         supernet = Supernet(self.space)
         load_weights(supernet, checkpoint.tensors, str(folder))
-        on_cpu = self.settings(TrainSettings).device == "cpu" or not torch.cuda.is_available()
-        return supernet.eval().to("cpu" if on_cpu else "cuda")
+        return supernet.eval().to("cpu" if on_cpu(self.settings(TrainSettings)) else "cuda")
 
     def evaluate(
         self,

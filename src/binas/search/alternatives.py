@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
-from binas.estimators.links import get_link
 from binas.search.dual import Padded, Relaxed, cheapest, solve_dual
 from binas.search.labels import Labels, decode, nothing
 from binas.search.lagrangian import Reduced, TooManyError, above, cross, lagrangian_values, stage_labels
@@ -83,11 +82,8 @@ def best_architectures(
 
 def _on_link_scale(problem: SearchProblem, best: float, within: float) -> float:
     """How far below ``best``, on the scale of the link, networks ``within`` points of it may lie."""
-    link = get_link(problem.objective.link)
-    least = float(link.inverse(best)) - within
-    if not link.bounded:
-        return within
-    return np.inf if least <= 0.0 else best - float(link.forward(least)) + 1e-9
+    least = problem.objective.percent(best) - within
+    return best - problem.objective.at_percent(least) + 1e-9
 
 
 def _over_variants(

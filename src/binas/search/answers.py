@@ -48,6 +48,7 @@ class AnswerRecord(FileRecord):
     architecture: str | None
     accuracy: float | None
     accuracy_stderr: float | None
+    accuracy_raw: float | None = None
     costs: dict[str, CostRecord]
     bound: float | None
     gap: float | None

@@ -11,7 +11,7 @@ import numpy as np
 from binas.estimators.objective import BilinearObjective
 from binas.search.frontier import frontier
 from binas.search.problem import Evaluation, SearchProblem, evaluate
-from binas.search.result import costs_json
+from binas.search.result import costs_json, raw_json
 from binas.search.solve import solve
 from binas.search.terms import is_separable
 from binas.search.variants import by_variant
@@ -104,6 +104,7 @@ class Explanation:
             "architecture": str(judged.architecture),
             "accuracy": judged.accuracy,
             "accuracy_stderr": judged.accuracy_stderr,
+            **raw_json(judged),
             "costs": costs_json(self.problem, judged),
             "feasible": judged.feasible,
             "decisions": [_decision_json(item) for item in self.decisions],
@@ -248,7 +249,7 @@ def _values(problem: SearchProblem) -> Column | None:
 def _points(problem: SearchProblem, value: float) -> float:
     """A contribution in points: what the choice alone adds to the average network."""
     objective = problem.objective
-    if objective.link == "identity" or not isinstance(objective, BilinearObjective):
+    if not isinstance(objective, BilinearObjective) or (objective.link == "identity" and not objective.shown):
         return value
     return objective.percent(objective.base + value) - objective.percent(objective.base)
 

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError, TableError
-from binas.estimators.links import get_link
 from binas.search.fold import fold
 from binas.search.labels import decode
 from binas.search.limits import Limit
@@ -182,13 +181,13 @@ def frontier(
             for name, single in by_variant(problem).items()
         }
         return _envelope(problem, cost, parts)
-    scaled, link = problem.on_link_scale(), get_link(problem.objective.link)
+    scaled, shown = problem.on_link_scale(), problem.objective
     if problem.costs[cost].combine == "max":
         points, error = _of_maximum(scaled, cost), 0.0
     else:
-        points, error = _of_sum(scaled, cost, max_labels, tolerance / link.steepest)
-    accuracies = link.inverse(points.accuracies)
-    short = link.inverse(points.accuracies + error) - accuracies  # the error in points, at every limit
+        points, error = _of_sum(scaled, cost, max_labels, tolerance / shown.steepest)
+    accuracies = shown.percents(points.accuracies)
+    short = shown.percents(points.accuracies + error) - accuracies  # the error in points, at every limit
     seconds = time.perf_counter() - start
     return Frontier(
         problem,
@@ -261,7 +260,7 @@ def _points_of_rows(rows: list[list[str]], problem: SearchProblem, cost: str) ->
     by_tables = np.stack(
         [
             _costs_of_rows(rows, problem, cost, space.layout.positions(depths, configs)),
-            get_link(problem.objective.link).inverse(values),
+            problem.objective.percents(values),
         ]
     )
     wrong = ~np.isclose(numbers, by_tables, rtol=READ_TOLERANCE, atol=READ_TOLERANCE).all(axis=0)

@@ -34,6 +34,9 @@ class Evaluation:
     costs: Mapping[str, float]
     broken: tuple[Limit, ...]
     variant: str | None = None  # the one it is judged in, where there are variants
+    raw: float | None = (
+        None  # the estimator's own prediction in percent, where accuracy is a recalibrated one
+    )
 
     @property
     def feasible(self) -> bool:
@@ -185,7 +188,8 @@ def evaluate(problem: SearchProblem, architecture: Architecture) -> Evaluation:
     )
     accuracy = problem.objective.accuracy(problem.space, architecture)
     error = problem.objective.standard_error(problem.space, architecture)
-    return Evaluation(architecture, accuracy, error, costs, broken)
+    own = problem.objective.raw(problem.space, architecture)
+    return Evaluation(architecture, accuracy, error, costs, broken, raw=own)
 
 
 def preference(problem: SearchProblem) -> Callable[[Evaluation], tuple[float, ...]]:

@@ -101,6 +101,7 @@ class SearchResult:
             **({"variant": self.variant} if self.problem.variants else {}),
             "accuracy": None if answer is None else answer.accuracy,
             "accuracy_stderr": None if answer is None else answer.accuracy_stderr,
+            **({} if answer is None else raw_json(answer)),
             "costs": {} if answer is None else costs_json(self.problem, answer),
             "bound": self.bound,
             "gap": self.gap,
@@ -132,6 +133,11 @@ def _loosest_first(problem: SearchProblem) -> list[Limit]:
     return sorted(problem.limits, key=lambda limit: -limit.sign * limit.value)
 
 
+def raw_json(evaluation: Evaluation) -> dict[str, float]:
+    """The estimator's own prediction in percent, where the accuracy that is shown is a recalibrated one."""
+    return {} if evaluation.raw is None else {"accuracy_raw": evaluation.raw}
+
+
 def evaluation_json(problem: SearchProblem, evaluation: Evaluation) -> dict[str, Any]:
     """One architecture with accuracy and costs."""
     return {
@@ -139,5 +145,6 @@ def evaluation_json(problem: SearchProblem, evaluation: Evaluation) -> dict[str,
         **({} if evaluation.variant is None else {"variant": evaluation.variant}),
         "accuracy": evaluation.accuracy,
         "accuracy_stderr": evaluation.accuracy_stderr,
+        **raw_json(evaluation),
         "costs": costs_json(problem, evaluation),
     }

@@ -126,12 +126,13 @@ class Contributions:
                 yield f"{stage.name} block {b + 1}", *_extremes(names, *numbers)
 
     def sentence(self) -> str:
-        """A measurement in one line: E[Acc], and what it was measured from."""
+        """A measurement in one line: E[Acc], what it was measured from, and which outcome could not be used."""
         about = self.provenance.to_data()
         stable = f", stability {about['stability']:.3f}" if "stability" in about else ""
+        left_out = f"; fitted to 0/1 outcomes, without the {about['left_out']}" if "left_out" in about else ""
         return (
             f"E[Acc] {self.base:.2f} ± {self.base_stderr:.2f} % from {about['evaluations']:,} image evaluations "
-            f"({about['images']:,} validation images{stable})"
+            f"({about['images']:,} validation images{stable}){left_out}"
         )
 
     def to_data(self) -> dict[str, Any]:

@@ -4,16 +4,19 @@ On disk (``samples.json``)::
 
     {"format": "binas/samples", "version": 1, "space": {"name": ..., "fingerprint": ...}, "unit": "percent",
      "samples": [{"architecture": "e3k5-e3k3_e4k5", "accuracy": 91.2, "error": 0.28, "images": 10000,
-                  "halves": [91.0, 91.4]}, ...],
+                  "halves": [91.0, 91.4], "correct": "9v8..."}, ...],
      "provenance": {"source": ...}}
 
 ``error`` is the standard error of the accuracy, ``images`` the number of images behind it, ``halves`` the
 accuracies on two disjoint halves of these images, the same halves for every row: they tell how much of a
-ranking is noise. All three may be left out.
+ranking is noise. ``correct`` says which images were classified rightly, a bit each in base64 (:func:`pack`), the same
+images in the same order for every row: it tells how much of an error all rows share. All four may be left out.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -51,6 +54,10 @@ class SampleEntry(BaseModel):
     halves: Annotated[list[StrictFloat], Field(min_length=2, max_length=2)] | None = Field(
         None, description="Accuracy on each of two disjoint halves of the images, in percent"
     )
+    correct: str | None = Field(
+        None,
+        description="Which images were classified rightly: a bit each, the first in the highest bit of the first byte, base64",
+    )
 
 
 class SamplesFile(BaseModel):
@@ -74,6 +81,7 @@ class Sample:
     error: float = math.nan
     images: int | None = None
     halves: tuple[float, float] | None = None
+    correct: str | None = None
 
     def to_data(self) -> dict[str, Any]:
         """The row of the file: only what is known."""
@@ -84,7 +92,25 @@ class Sample:
             data["images"] = self.images
         if self.halves is not None:
             data["halves"] = list(self.halves)
+        if self.correct is not None:
+            data["correct"] = self.correct
         return data
+
+
+def pack(correct: NDArray[np.bool_]) -> str:
+    """Which images were classified rightly, (images,), as text: a bit each in base64."""
+    return base64.b64encode(np.packbits(correct).tobytes()).decode("ascii")
+
+
+def unpack(text: str, images: int) -> NDArray[np.bool_]:
+    """What :func:`pack` wrote, (images,); an error where it is not that of so many images."""
+    try:
+        data = np.frombuffer(base64.b64decode(text, validate=True), dtype=np.uint8)
+    except (binascii.Error, ValueError) as error:
+        raise TableError(f"the outcomes of images cannot be read: {error}.") from error
+    if len(data) != -(-images // 8):
+        raise TableError(f"there are {8 * len(data)} bits for the outcomes of {images} images.")
+    return np.unpackbits(data, count=images).astype(bool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +149,13 @@ class Samples:
         """Accuracies on the two halves of the images, (n, 2); None unless every row has them."""
         known = [row.halves for row in self.rows if row.halves is not None]
         return np.array(known) if known and len(known) == len(self.rows) else None
+
+    @cached_property
+    def outcomes(self) -> NDArray[np.bool_] | None:
+        """Which images each architecture classifies rightly, (n, images); None unless every row says it of as many."""
+        known = [unpack(row.correct, row.images) for row in self.rows if row.correct and row.images]
+        same = len(known) == len(self.rows) > 0 and len({len(row) for row in known}) == 1
+        return np.stack(known) if same else None
 
     def take(self, indices: Iterable[int]) -> Samples:
         """The rows at these indices, in this order."""
@@ -183,7 +216,21 @@ def _number_problems(row: Sample) -> list[str]:
         problems.append(f"error is {row.error}")
     if row.images is not None and row.images < 1:
         problems.append(f"images is {row.images}")
+    elif row.correct is not None:
+        problems += _bit_problems(row)
     return problems
+
+
+def _bit_problems(row: Sample) -> list[str]:
+    """What is wrong with the outcomes of single images."""
+    if row.images is None:
+        return ["correct is there without images, the number of its bits"]
+    try:
+        share = 100 * float(unpack(row.correct or "", row.images).mean())
+    except TableError as error:
+        return [f"correct: {str(error).rstrip('.')}"]
+    told = abs(share - row.accuracy) <= 1e-6
+    return [] if told else [f"correct says {share:.6g} %, accuracy {row.accuracy:.6g}"]
 
 
 def samples_from_data(data: Any, space: SearchSpace, where: str) -> Samples:
@@ -210,6 +257,7 @@ def _row(entry: SampleEntry) -> Sample:
         math.nan if entry.error is None else entry.error,
         entry.images,
         None if entry.halves is None else (entry.halves[0], entry.halves[1]),
+        entry.correct,
     )
 
 

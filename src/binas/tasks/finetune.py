@@ -18,6 +18,7 @@ from binas.base.files import dump_json, exists, read_json, write_text
 from binas.base.identity import file_digest, flattened
 from binas.base.lock import locked
 from binas.base.progress import Progress
+from binas.base.times import Seconds
 from binas.space.architecture import Architecture
 from binas.space.blockstrings import read_choice
 from binas.tasks._base import Step, Task
@@ -31,16 +32,19 @@ from binas.tasks.artefacts import (
     network_names,
     read_network,
 )
-from binas.tasks.train import bench, is_helper
+from binas.tasks.outlook import Amount, Outlook
+from binas.tasks.train import STARTING, bench, is_helper
 from binas.training.config import FinetuneSettings, TrainSettings
 from binas.training.judgement import HeldOut, Judgement, NetworkRecord
 
 if TYPE_CHECKING:
+    from binas.base.workers import Work
     from binas.run.config import Change
     from binas.run.run import Run
     from binas.supernet.network import Supernet
     from binas.supernet.static import StaticNetwork
     from binas.training.losses import Teacher
+    from binas.training.team import Team
 
 INPUTS = "inputs.json"
 
@@ -70,6 +74,7 @@ class Tuning:
     """Fine-tuning of several networks of one run: supernet, teacher and the teacher's logits are made once."""
 
     run: Run
+    team: Team
 
     @property
     def settings(self) -> FinetuneSettings:
@@ -91,7 +96,8 @@ class Tuning:
         """The heaviest network with its logits."""
         from binas.training.phases import teacher_of
 
-        return teacher_of(self.heaviest, self.run.data, self.settings.distillation)
+        where = self.run.folder / HEAVIEST
+        return teacher_of(self.heaviest, self.run.data, self.settings.distillation, where, self.team)
 
     def tune(
         self, architecture: Architecture, name: str | None = None, progress: Progress | None = None
@@ -107,13 +113,14 @@ class Tuning:
         run = self.run
         run.space.check(architecture)
         folder = network_folder(run.folder, name or run.network_name(architecture))
-        old, where, start = _own_record(folder, architecture), bench(run, progress, folder), time.monotonic()
+        old, start = _own_record(folder, architecture), time.monotonic()
+        where = bench(run, progress, self.team, folder)
         network = fine_tune(self.supernet, self.heaviest, architecture, where, self.settings, self.teacher)
         if old is not None and old.weights == weights_digest(network):
             return TunedNetwork(folder, old, network, new=False)
         judgement = judge(network, self.supernet, architecture, where, self.settings.recalibration)
         record = self._record(folder.name, architecture, network, judgement, time.monotonic() - start)
-        if where.accelerator.is_main_process:
+        if self.team.first:
             record.save(folder / NETWORK)
         return TunedNetwork(folder, record, network, new=True)
 
@@ -212,45 +219,67 @@ def tune_one(
     folder: Path, architecture: str, name: str | None, changes: Iterable[Change], progress: Progress
 ) -> TunedNetwork | None:
     """Fine-tune one architecture as a user names it, in several processes too; None in all but the first of them."""
+    from binas.run.workers import train_shared
+
     run = run_to_tune(folder, changes)
     chosen = read_choice(run.space, architecture)
+    shards = run.settings(FinetuneSettings).shards
     if is_helper():  # another process holds the folder, writes and speaks
-        Tuning(run).tune(chosen, name)
+        train_shared(run, do_tune, [str(chosen), name], shards)
         return None
     with locked(folder), progress.during("finetune"):
-        return Tuning(run).tune(chosen, name, progress)
+        tuned: TunedNetwork = train_shared(run, do_tune, [str(chosen), name], shards, progress)
+        return tuned
+
+
+def do_tune(run: Run, team: Team, progress: Progress, architecture: str, name: str | None) -> TunedNetwork:
+    """Fine-tune one architecture in one process of a team."""
+    return Tuning(run, team).tune(run.space.parse(architecture), name, progress)
 
 
 def tune_all(
     run: Run, architectures: Sequence[Architecture], progress: Progress
 ) -> dict[Architecture, NetworkRecord]:
-    """Fine-tune architectures one after the other; what is done with the same settings and weights is read."""
-    tuning, records = Tuning(run), {}
-    for number, architecture in enumerate(architectures):
-        part = progress.part(number, len(architectures), f"network {number + 1} of {len(architectures)}")
-        records[architecture] = _tune_own(tuning, architecture, part)
-    return records
+    """Fine-tune architectures, each in one process; what is done with the same settings and weights is read."""
+    from binas.run.workers import map_shared
+
+    left = [str(item) for item in architectures if not _is_tuned(run, item, progress)]
+    for text, said in zip(left, map_shared(run, tuner, (), left, progress, "network"), strict=True):
+        progress.say(f"{text}: {said}")
+    return {item: read_network(_folder(run, item)) for item in architectures}
 
 
-def _tune_own(tuning: Tuning, architecture: Architecture, progress: Progress) -> NetworkRecord:
-    """One network of the run; what is there of other settings or weights is set aside first."""
+def tuner(run: Run) -> Work:
+    """What fine-tunes a network of the run and says in a sentence how good it was and is."""
+    from binas.training.team import Team
+
+    tuning = Tuning(run, Team())
+
+    def tune(architecture: str, progress: Progress) -> str:
+        tuned = tuning.tune(run.space.parse(architecture), progress=progress)
+        shares = tuned.one_shot.validation.percent, tuned.tuned.validation.percent
+        return "{:.2f} % one-shot, {:.2f} % tuned (validation images)".format(*shares)
+
+    return tune
+
+
+def _is_tuned(run: Run, architecture: Architecture, progress: Progress) -> bool:
+    """Whether a network of the run is finished; what is there of other settings or weights is set aside."""
     from binas.run.engine import keep_old
 
-    run = tuning.run
-    folder, identity = network_folder(run.folder, run.network_name(architecture)), _identity(run)
+    folder, identity = _folder(run, architecture), _identity(run)
     if exists(folder) and not (exists(folder / INPUTS) and read_json(folder / INPUTS) == identity):
         name = folder.relative_to(run.folder).as_posix()
         place = keep_old(run.folder, "finetune", [name])
         progress.say(f"{name} of before moved to {place.relative_to(run.folder)}")
     elif exists(folder / NETWORK):
-        return read_network(folder)
+        return True
     write_text(folder / INPUTS, dump_json(identity))
-    tuned = tuning.tune(architecture, progress=progress)
-    progress.say(
-        f"{architecture}: {tuned.one_shot.validation.percent:.2f} % one-shot, "
-        f"{tuned.tuned.validation.percent:.2f} % tuned (validation images)"
-    )
-    return tuned.record
+    return False
+
+
+def _folder(run: Run, architecture: Architecture) -> Path:
+    return network_folder(run.folder, run.network_name(architecture))
 
 
 def _identity(run: Run) -> dict[str, Any]:
@@ -267,6 +296,17 @@ def _work(run: Run, progress: Progress) -> None:
     tune_all(run, [run.space.parse(text) for text in texts], progress)
 
 
+def tuning_seconds(outlook: Outlook, networks: int) -> Seconds:
+    """The teacher's logits once, then every network: epochs, each validated, and what it is judged by."""
+    phase, rates, images = outlook.settings(FinetuneSettings), outlook.rates, outlook.images
+    epoch = outlook.trained(phase) * rates.network + images.validation * rates.forward
+    judging = (3 * images.validation + 2 * images.test) * rates.forward
+    judging += 2 * min(phase.recalibration, images.train) * rates.recalibrate
+    teacher = images.train * rates.heaviest_forward if phase.distillation.share and networks else 0.0
+    work = teacher + outlook.spread(networks, phase.epochs * epoch + judging)
+    return Seconds(work, STARTING if networks else 0.0)
+
+
 FINETUNE = Task(
     "finetune",
     FinetuneSettings,
@@ -279,7 +319,8 @@ FINETUNE = Task(
             ("train.seed", "train.mixed_precision", "finetune"),
             after=("train.heaviest", "train.supernet", "search"),
             sorts=True,
-            amount="finetune.epochs",
+            seconds=lambda outlook: tuning_seconds(outlook, outlook.questions),
+            amounts=(Amount("finetune.epochs", "epochs", 0.15),),
         ),
     ),
     examples=(

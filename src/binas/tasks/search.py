@@ -11,6 +11,7 @@ from binas.base.files import exists, read_text, write_text
 from binas.base.identity import file_digest
 from binas.base.progress import Progress
 from binas.base.settings import Settings
+from binas.base.times import Seconds
 from binas.costs.table import MeasureSettings, known_costs, measure_on_device
 from binas.estimators.registry import candidates, find_candidate
 from binas.search.answers import AnswerRecord
@@ -24,6 +25,7 @@ from binas.search.solve import solve
 from binas.search.solvers import SOLVERS
 from binas.tasks._base import AUTO, Step, Task
 from binas.tasks.artefacts import ANSWERS, CHOICE, FRONTIER, SAMPLES
+from binas.tasks.outlook import Amount, Outlook
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -172,6 +174,14 @@ def _estimator(run: Run) -> dict[str, Any]:
     return {"estimator": name, **({"samples": file_digest(samples)[:16]} if learned else {})}
 
 
+def _seconds(outlook: Outlook) -> Seconds:
+    """Answers take moments; building and measuring them takes about half of the time it may take."""
+    settings = outlook.settings(SearchSettings)
+    each = outlook.rates.prepare if outlook.settings(MeasureSettings).measures else 0.0
+    measuring = 0.5 * settings.seconds_per_network if each and settings.closed_loop is not False else 0.0
+    return Seconds(outlook.questions * each, 0.5 + outlook.questions * measuring)
+
+
 SEARCH = Task(
     "search",
     SearchSettings,
@@ -185,6 +195,8 @@ SEARCH = Task(
             after=("measure", "estimate"),
             order=("check",),
             facts=_estimator,
+            seconds=_seconds,
+            amounts=(Amount("search.seconds_per_network", "seconds at most for an answer", 0.01, 3, 30),),
         ),
     ),
     check=_check,

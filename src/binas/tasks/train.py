@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from binas.base.progress import Progress
+from binas.base.times import Seconds
 from binas.data.config import DataRecord
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import DATA, HEAVIEST, SUPERNET
+from binas.tasks.outlook import Amount, Outlook, SecondsOf
 from binas.training.config import TrainSettings
 
 if TYPE_CHECKING:
     from binas.run.config import Change
     from binas.run.run import Run
     from binas.training.phases import Bench
+    from binas.training.team import Team
+
+STARTING = 1.0  # seconds before the first step of a phase: packages, figures, checkpoints
 
 
 def _record_data(run: Run, progress: Progress) -> None:
@@ -28,30 +34,42 @@ def _record_data(run: Run, progress: Progress) -> None:
 
 def _train_heaviest(run: Run, progress: Progress) -> None:
     """Phase 1."""
+    from binas.run.workers import train_shared
+
+    train_shared(run, do_heaviest, (), run.settings(TrainSettings).heaviest.shards, progress)
+
+
+def do_heaviest(run: Run, team: Team, progress: Progress) -> None:
+    """Phase 1 in one process of a team."""
     from binas.training.phases import train_heaviest
 
-    train_heaviest(run.space, bench(run, progress))
+    train_heaviest(run.space, bench(run, progress, team))
 
 
 def _train_supernet(run: Run, progress: Progress) -> None:
     """Phase 2, from the weights of phase 1."""
+    from binas.run.workers import train_shared
+
+    train_shared(run, do_supernet, (), run.settings(TrainSettings).supernet.shards, progress)
+
+
+def do_supernet(run: Run, team: Team, progress: Progress) -> None:
+    """Phase 2 in one process of a team; phase 1 is read, or where only this is asked for, done."""
     from binas.training.phases import train_heaviest, train_supernet
 
-    where = bench(run, progress)
+    where = bench(run, progress, team)
     train_supernet(train_heaviest(run.space, where), where)
 
 
-def bench(run: Run, progress: Progress | None, folder: Path | None = None) -> Bench:
+def bench(run: Run, progress: Progress | None, team: Team, folder: Path | None = None) -> Bench:
     """Where training happens, in the run's folder or one in it; figures and progress are those of the first process."""
     from binas.training.loop import make_accelerator
     from binas.training.phases import Bench
     from binas.training.reporting import Reporter
 
-    settings = run.settings(TrainSettings)
-    accelerator = make_accelerator(settings)
-    place = folder or run.folder
-    reporter = Reporter(place, progress) if accelerator.is_main_process else Reporter()
-    return Bench(run.data, settings, place, accelerator, reporter)
+    settings, place = run.settings(TrainSettings), folder or run.folder
+    reporter = Reporter(place, progress) if team.first else Reporter()
+    return Bench(run.data, settings, place, make_accelerator(settings), reporter, team)
 
 
 def is_helper() -> bool:
@@ -67,28 +85,26 @@ def train_run(
     The others do both phases in step with it, and write nothing.
     """
     from binas.run.engine import advance
-    from binas.run.run import Run
+    from binas.run.run import open_run
     from binas.run.start import configure, create_run
-    from binas.space.files import load_space
 
     chosen = configure(folder, config, changes)
     if is_helper():
-        run = Run(folder, chosen, load_space(chosen.space), look_again=True)
-        _meet(run)
-        _train_supernet(run, Progress())
+        _meet(chosen.part(TrainSettings))
+        _train_supernet(replace(open_run(folder), look_again=True), Progress())
         return None
     run = create_run(folder, chosen, redo, progress, [TRAIN])
-    _meet(run)
+    _meet(run.settings(TrainSettings))
     advance(run, TRAIN.steps, progress)
     return run
 
 
-def _meet(run: Run) -> None:
+def _meet(settings: TrainSettings) -> None:
     """Wait for the other processes of a launcher, so that all find the folder as the first has prepared it."""
-    if os.environ.get("WORLD_SIZE", "1") != "1":
-        from binas.training.loop import make_accelerator
+    from binas.training.team import launched, launched_team
 
-        make_accelerator(run.settings(TrainSettings)).wait_for_everyone()
+    if launched():
+        launched_team(settings).wait()
 
 
 def _images(run: Run) -> dict[str, Any]:
@@ -96,21 +112,55 @@ def _images(run: Run) -> dict[str, Any]:
     return {"space": run.space.fingerprint, "images": run.images}
 
 
-def _phase(name: str, does: str, work: Any, **more: Any) -> Step:
+def _heaviest_seconds(outlook: Outlook) -> Seconds:
+    """Epochs, each with a validation."""
+    phase, rates = outlook.settings(TrainSettings).heaviest, outlook.rates
+    epoch = outlook.trained(phase) * rates.heaviest + outlook.images.validation * rates.heaviest_forward
+    return Seconds(phase.epochs * epoch, STARTING)
+
+
+def _supernet_seconds(outlook: Outlook) -> Seconds:
+    """Epochs, each validated on the heaviest, the lightest and random paths; the teacher's logits; BatchNorm."""
+    phase, rates, images = outlook.settings(TrainSettings).supernet, outlook.rates, outlook.images
+    validation = images.validation * (rates.heaviest_forward + rates.forward + rates.multipath)
+    teacher = images.train * rates.heaviest_forward if phase.distillation.share else 0.0
+    epochs = phase.epochs * (outlook.trained(phase) * rates.supernet + validation)
+    return Seconds(epochs + teacher + min(phase.recalibration, images.train) * rates.recalibrate, STARTING)
+
+
+def _phase(name: str, does: str, work: Any, seconds: SecondsOf, share: float, **more: Any) -> Step:
     """A phase of training: expensive, its weights in a folder of its own."""
     files = (f"{name}/weights.json", f"{name}/weights-*")
     settings = ("train.seed", "train.mixed_precision", f"train.{name}")
-    amount = f"train.{name}.epochs"
-    return Step(f"train.{name}", does, work, files, settings, expensive=True, amount=amount, **more)
+    amounts = (Amount(f"train.{name}.epochs", "epochs", share),)
+    more |= {"expensive": True, "seconds": seconds, "amounts": amounts}
+    return Step(f"train.{name}", does, work, files, settings, **more)
 
 
 TRAIN = Task(
     "train",
     TrainSettings,
     (
-        Step("train.data", "read and check the images", _record_data, (DATA.file,), ("data",), facts=_images),
-        _phase(HEAVIEST, "train the heaviest network", _train_heaviest, facts=_images),
-        _phase(SUPERNET, "train the supernet", _train_supernet, after=("train.heaviest",)),
+        Step(
+            "train.data",
+            "read and check the images",
+            _record_data,
+            (DATA.file,),
+            ("data",),
+            facts=_images,
+            seconds=lambda outlook: Seconds(outlook.images.total * outlook.rates.read),
+        ),
+        _phase(
+            HEAVIEST, "train the heaviest network", _train_heaviest, _heaviest_seconds, 0.25, facts=_images
+        ),
+        _phase(
+            SUPERNET,
+            "train the supernet",
+            _train_supernet,
+            _supernet_seconds,
+            0.38,
+            after=("train.heaviest",),
+        ),
     ),
     examples=(
         "binas train runs/first --set train.supernet.epochs=12 --redo",

@@ -33,6 +33,19 @@ class Phase(Settings):
     augment: AugmentConfig | None = Field(
         None, description="random changes of the training images; none = as their size suggests"
     )
+    first_size: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="share of the images' side that training begins with; they grow to their full size over the first "
+        "60 % of the phase",
+    )
+    shards: int | None = Field(
+        None,
+        gt=0,
+        description="parts of a batch that processes share, each with BatchNorm statistics of its own; none = as many as "
+        "cores when a run starts, of 32 images or more",
+    )
 
 
 class Distillation(Settings):
@@ -73,6 +86,11 @@ class TrainSettings(Settings):
     device: Literal["auto", "cpu"] = Field("auto", description="auto = a GPU where there is one")
     mixed_precision: Literal["no", "fp16", "bf16"] = Field(
         "no", description="arithmetic of forward and backward"
+    )
+    processes: int | None = Field(
+        None,
+        gt=0,
+        description="one-thread processes that work on a run on a CPU, at most; none = the cores it may use",
     )
     heaviest: Phase = Field(description="phase 1, the heaviest network")
     supernet: MultiPath = Field(description="phase 2, the supernet")

@@ -1,8 +1,9 @@
 """The training loop, the same for every phase: read it top to bottom.
 
-Order of images, augmentation and paths are functions of (seed, epoch, step), so a resumed run repeats the
-uninterrupted one bit for bit on one CPU process. A checkpoint holds weights, optimizer, average, the state of
-torch's generator and the position (epoch, batch); the schedule is a function of the position.
+Order of images, augmentation and paths are functions of (seed, epoch, step, shard), so a resumed run repeats the
+uninterrupted one bit for bit on a CPU, in whatever number of processes (:mod:`binas.training.team`). A checkpoint holds
+weights, optimizer, average, the state of torch's generator and the position (epoch, batch); the schedule is a function
+of the position.
 """
 
 from __future__ import annotations
@@ -10,20 +11,21 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import Accelerator, DistributedDataParallelKwargs
+from accelerate import Accelerator
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor, nn
 
 from binas.base.errors import CheckpointError, TrainingError
 from binas.base.identity import changes
-from binas.data.augment import Augmentation
+from binas.data.augment import Augmentation, resize
 from binas.data.dataset import ImageData
+from binas.data.images import Batch
 from binas.supernet.network import keep_memory
 from binas.training.checkpoint import (
     Checkpoint,
@@ -35,14 +37,16 @@ from binas.training.checkpoint import (
 from binas.training.config import Phase, TrainSettings
 from binas.training.randomness import derived_seed
 from binas.training.reporting import Reporter
+from binas.training.team import ALONE, Shards, Team
 
 Metrics = dict[str, float]
+GROWN = 0.6  # share of a phase after which images have their full size
 PROGRESS, WEIGHTS, BEST = "progress", "weights", "best"  # names of checkpoints
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one training step gets: augmented, normalised images and where they come from.
+    """What one shard of a training step gets: augmented, normalised images and where they come from.
 
     ``other`` and ``weight`` are those of mixup: image i is weight * i + (1 - weight) * other[i].
     """
@@ -54,6 +58,7 @@ class Step:
     indices: Tensor
     other: Tensor | None
     weight: float
+    shard: int = 0
 
 
 LossOf = Callable[[nn.Module, Step], Tensor]
@@ -80,6 +85,7 @@ class Job:
     accelerator: Accelerator
     reporter: Reporter = field(default_factory=Reporter)
     select: str | None = None
+    team: Team = ALONE
 
     @property
     def setting(self) -> str:
@@ -88,12 +94,9 @@ class Job:
 
 
 def make_accelerator(config: TrainSettings) -> Accelerator:
-    """Device, processes and mixed precision, from the settings and the launcher's environment."""
+    """Device, mixed precision and the processes of a launcher, from the settings and the launcher's environment."""
     keep_memory()
-    unused = DistributedDataParallelKwargs(find_unused_parameters=True)  # a step uses some configs only
-    return Accelerator(
-        mixed_precision=config.mixed_precision, cpu=config.device == "cpu", kwargs_handlers=[unused]
-    )
+    return Accelerator(mixed_precision=config.mixed_precision, cpu=config.device == "cpu")
 
 
 def fit(job: Job) -> nn.Module:
@@ -109,6 +112,16 @@ def learning_rate(phase: Phase, step: int, steps: int, steps_per_epoch: int) -> 
     return phase.learning_rate * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm))) / 2
 
 
+def image_side(phase: Phase, full: int, done: float) -> int:
+    """Pixels of the images' shorter side when the share ``done`` of a phase is behind.
+
+    (first + (1 - first) * done / GROWN) * full until GROWN, in steps of 4 pixels, then ``full``. Small images cost less
+    and teach the coarse things first.
+    """
+    share = phase.first_size + (1 - phase.first_size) * done / GROWN
+    return full if done >= GROWN else min(full, max(4, round(share * full / 4) * 4))
+
+
 class _Training:
     """State of a running phase."""
 
@@ -122,6 +135,7 @@ class _Training:
         self.augment = Augmentation.of(job.data, phase.augment)
         self.network = job.network.to(job.accelerator.device)
         self.optimizer = make_optimizer(self.network, phase)
+        self.shards = Shards(self.network, job.team, check_shards(job))
         self.average = Average(self.network, phase.ema) if phase.ema else None
         self.epoch = self.batch = 0
         self.loss = 0.0  # sum over the batches of this epoch
@@ -129,7 +143,7 @@ class _Training:
         self.saved = time.monotonic()
         if has_checkpoint(job.folder, PROGRESS):
             self._restore(load_checkpoint(job.folder, PROGRESS))
-        self.model, self.stepper = job.accelerator.prepare(self.network, self.optimizer)
+        self.stepper = job.accelerator.prepare(self.optimizer)
 
     def run(self) -> nn.Module:
         """All epochs that are left."""
@@ -149,7 +163,7 @@ class _Training:
 
     def _consider_start(self) -> None:
         """The weights training starts from may be the best: short or too rough training can lose accuracy."""
-        if self.job.select and self.job.accelerator.is_main_process:
+        if self.job.select and self.job.team.first:
             network = self._result().eval()
             self._keep_if_best(network, self.job.measure(network))
 
@@ -160,9 +174,13 @@ class _Training:
             save_checkpoint(self.job.folder, BEST, network.state_dict(), {"epoch": self.epoch})
 
     def _one_epoch(self) -> None:
+        job = self.job
         self.network.train()
-        for step in self._steps():
-            self._one_batch(step)
+        batches = job.data.train.batches(
+            job.phase.batch_size, seed=job.config.seed, epoch=self.epoch, start=self.batch, drop_last=True
+        )
+        for batch in batches:
+            self._one_batch(batch)
         self._finish_epoch()
 
     def _result(self) -> nn.Module:
@@ -171,47 +189,47 @@ class _Training:
     def _position(self) -> int:
         return self.epoch * self.batches + self.batch
 
-    def _steps(self) -> Iterator[Step]:
-        """The remaining batches of this epoch; each process takes every n-th image of a batch."""
-        job, rank = self.job, self.job.accelerator.process_index
-        batches = job.data.train.batches(
-            job.phase.batch_size, seed=job.config.seed, epoch=self.epoch, start=self.batch, drop_last=True
-        )
-        for batch in batches:
-            mine = slice(rank, None, job.accelerator.num_processes)
-            seed = derived_seed(job.config.seed, f"augment {job.name}", self.epoch, self.batch, rank)
-            changed = self.augment(batch.images[mine].to(job.accelerator.device), seed)
-            labels = batch.labels[mine].to(job.accelerator.device)
-            yield Step(
-                self.epoch,
-                self.batch,
-                changed.images,
-                labels,
-                batch.indices[mine],
-                changed.other,
-                changed.weight,
-            )
+    def _step(self, batch: Batch, shard: int) -> Step:
+        """One shard of a batch: every n-th of its images."""
+        job, place = self.job, (self.epoch, self.batch)
+        rows, device = slice(shard, None, self.shards.count), job.accelerator.device
+        seed = derived_seed(job.config.seed, f"augment {job.name}", *place, shard)
+        changed = self.augment(batch.images[rows].to(device), seed)
+        images = resize(changed.images, self._side())
+        labels, indices = batch.labels[rows].to(device), batch.indices[rows]
+        return Step(*place, images, labels, indices, changed.other, changed.weight, shard)
 
-    def _one_batch(self, step: Step) -> None:
+    def _side(self) -> int:
+        """The shorter side of this step's images in pixels."""
+        phase = self.job.phase
+        return image_side(phase, min(self.job.data.size), self._position() / (phase.epochs * self.batches))
+
+    def _one_batch(self, batch: Batch) -> None:
         """Forward, backward and, once enough batches are added up, a step of the optimizer."""
         job, phase = self.job, self.job.phase
         done = self.batch + 1
         last = done % phase.accumulate == 0 or done == self.batches  # nothing is left over for another epoch
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate(self.batch)
-        with job.accelerator.autocast():
-            loss = job.loss_of(self.model, step)
-        value = float(loss.detach())
+        first = self.batch // phase.accumulate * phase.accumulate
+        added_up = min(phase.accumulate, self.batches - first)
+
+        def shard_loss(shard: int) -> Tensor:
+            step = self._step(batch, shard)
+            with job.accelerator.autocast():
+                loss = job.loss_of(self.network, step)
+            job.accelerator.backward(loss / added_up)
+            return loss.detach()
+
+        value = self.shards.backward(shard_loss)
         if not math.isfinite(value):
             raise TrainingError(
-                f"{job.name}: the loss became {value} in epoch {step.epoch + 1}, batch {step.batch + 1}. Lower "
+                f"{job.name}: the loss became {value} in epoch {self.epoch + 1}, batch {done}. Lower "
                 f"{job.setting}.learning_rate or set {job.setting}.clip; the last checkpoint is kept."
             )
-        first = self.batch // phase.accumulate * phase.accumulate
-        job.accelerator.backward(loss / min(phase.accumulate, self.batches - first))
         if last:
             if phase.clip is not None:
-                job.accelerator.clip_grad_norm_(self.model.parameters(), phase.clip)
+                job.accelerator.clip_grad_norm_(self.network.parameters(), phase.clip)
             self.stepper.step()
             self.stepper.zero_grad()
             if self.average:
@@ -232,19 +250,19 @@ class _Training:
         job, loss, rate = self.job, self.loss / self.batches, self._rate(self.batches - 1)
         self.epoch, self.batch, self.loss = self.epoch + 1, 0, 0.0
         network = self._result().eval()
-        if job.accelerator.is_main_process:
+        if job.team.first:
             metrics = job.measure(network)
             self._keep_if_best(network, metrics)
             job.reporter.record(
                 self.epoch, self._position(), {"loss": loss, "learning_rate": rate, **metrics}
             )
         self._save()
-        job.accelerator.wait_for_everyone()
+        job.team.wait()
 
     def _save(self) -> None:
         job, state = self.job, self.optimizer.state_dict()["state"]
         self.saved = time.monotonic()
-        if not job.accelerator.is_main_process:
+        if not job.team.first:
             return
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
         for index, entries in state.items():
@@ -283,6 +301,17 @@ class _Training:
         torch.set_rng_state(found.tensors["generator"])
         self.epoch, self.batch, self.loss = place.epoch, place.batch, place.loss
         self.best = -math.inf if place.best is None else place.best
+
+
+def check_shards(job: Job) -> int:
+    """The shards of a job's batches; each process of its team must have one."""
+    shards = job.phase.shards or job.team.size
+    if job.team.size > shards:
+        raise TrainingError(
+            f"{job.setting}.shards is {shards}, which gives nothing to do to some of {job.team.size} processes. Launch at "
+            f"most {shards}, or train anew with more shards."
+        )
+    return shards
 
 
 class Place(BaseModel):

@@ -6,7 +6,6 @@ and keeps the weights. A phase that is finished is read back instead.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -47,6 +46,7 @@ from binas.training.loop import PROGRESS, WEIGHTS, Job, LossOf, Metrics, Step, c
 from binas.training.losses import Teacher, distillation_loss, soft_cross_entropy, targets
 from binas.training.randomness import derived_seed, generator
 from binas.training.reporting import Reporter
+from binas.training.team import ALONE, Team, launched
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -60,6 +60,7 @@ class Bench:
     folder: Path
     accelerator: Accelerator
     reporter: Reporter = field(default_factory=Reporter)
+    team: Team = ALONE
 
 
 def check_training(config: TrainSettings, finetune: FinetuneSettings, data: ImageData) -> None:
@@ -68,23 +69,21 @@ def check_training(config: TrainSettings, finetune: FinetuneSettings, data: Imag
         raise TrainingError(
             "train.mixed_precision is fp16, which needs a GPU, and there is none to be used. Set it to bf16 or no."
         )
-    world = os.environ.get("WORLD_SIZE", "1")
-    processes = int(world) if world.isdigit() else 1
     phases = {"train.heaviest": config.heaviest, "train.supernet": config.supernet, "finetune": finetune}
     for name, phase in phases.items():
-        _check_phase(name, phase, data, processes)
+        _check_phase(name, phase, data, phase.shards or max(1, launched()))
 
 
-def _check_phase(name: str, phase: Phase, data: ImageData, processes: int) -> None:
+def _check_phase(name: str, phase: Phase, data: ImageData, shards: int) -> None:
     if phase.batch_size > len(data.train):
         raise TrainingError(
             f"{name}: a batch of {phase.batch_size} images needs more than the {len(data.train)} training images there "
             f"are. Set {name}.batch_size to at most that."
         )
-    if phase.batch_size < 2 * processes:
+    if phase.batch_size < 2 * shards:
         raise TrainingError(
-            f"{name}: a batch of {phase.batch_size} gives less than two images to each of {processes} processes, and "
-            f"BatchNorm needs two. Set {name}.batch_size to at least {2 * processes}."
+            f"{name}: a batch of {phase.batch_size} gives less than two images to each of {shards} shards, and "
+            f"BatchNorm needs two. Set {name}.batch_size to at least {2 * shards}, or {name}.shards to less."
         )
     try:
         Augmentation.of(data, phase.augment)
@@ -136,11 +135,10 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
     supernet = fresh_supernet(space, bench.config.seed).to(device_of(heaviest))
     supernet.load_state_dict(heaviest.state_dict())
     supernet.start_from(space.extreme())
-    teacher = teacher_of(heaviest, bench.data, phase.distillation)
+    teacher = teacher_of(heaviest, bench.data, phase.distillation, bench.folder / "heaviest", bench.team)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
-        rank = bench.accelerator.process_index
-        drawn = generator(bench.config.seed, "paths", step.epoch, step.batch, rank)
+        drawn = generator(bench.config.seed, "paths", step.epoch, step.batch, step.shard)
         logits = model(step.images, sample_paths(space, len(step.labels), drawn, phase.groups))
         return _taught_loss(logits, step, phase, teacher)
 
@@ -177,7 +175,7 @@ def fine_tune(
     """
     space = supernet.space
     network = _starting_network(supernet, architecture, bench, phase)
-    taught_by = teacher or teacher_of(heaviest, bench.data, phase.distillation)
+    taught_by = teacher or teacher_of(heaviest, bench.data, phase.distillation, team=bench.team)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
         return _taught_loss(model(step.images), step, phase, taught_by)
@@ -220,9 +218,15 @@ def _validated(data: ImageData, network: nn.Module) -> Metrics:
     return {"accuracy": accuracy(network, data, data.validation, device_of(network)).percent}
 
 
-def teacher_of(heaviest: Supernet, data: ImageData, settings: Distillation) -> Teacher:
-    """The heaviest network as a teacher."""
-    return Teacher(extract(heaviest, heaviest.space.extreme()), data, settings)
+def teacher_of(
+    heaviest: Supernet,
+    data: ImageData,
+    settings: Distillation,
+    folder: Path | None = None,
+    team: Team = ALONE,
+) -> Teacher:
+    """The heaviest network as a teacher, its logits kept in ``folder``."""
+    return Teacher(extract(heaviest, heaviest.space.extreme()), data, settings, folder, team)
 
 
 def _starting_network(
@@ -292,6 +296,7 @@ def _job(
         bench.accelerator,
         bench.reporter,
         select,
+        bench.team,
     )
 
 
@@ -301,10 +306,10 @@ def _train_or_read(job: Job, result: Network, finish: Callable[[Network], None] 
         network = cast(Network, fit(job))
         if finish:
             finish(network)
-        if job.accelerator.is_main_process:
+        if job.team.first:
             save_checkpoint(job.folder, WEIGHTS, network.state_dict(), {"identity": job.identity})
             remove_checkpoint(job.folder, PROGRESS)
-        job.accelerator.wait_for_everyone()
+        job.team.wait()
     checkpoint = load_checkpoint(job.folder, WEIGHTS)  # so that all processes continue with the same
     check_identity(checkpoint, job.identity, job.folder)
     load_weights(result, checkpoint.tensors, str(job.folder))

@@ -1,0 +1,282 @@
+"""Worker processes: other copies of this program, of one thread each, that do pieces of its work, one per core.
+
+A worker is asked for functions by their names and for pieces of work by plain values, in lines of JSON over its
+standard input, and answers in the same way: nothing is pickled, no port is opened. It ends when its input ends, so it
+does not outlive the process that started it, however that one ended.
+"""
+
+from __future__ import annotations
+
+import atexit
+import base64
+import io
+import itertools
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, BinaryIO, NoReturn
+
+import numpy as np
+
+from binas.base import errors
+from binas.base.cores import ONE_THREAD
+from binas.base.errors import BinasError, WorkerError
+from binas.base.plugins import import_name
+from binas.base.progress import Progress
+
+Work = Callable[[Any, Progress], Any]  # item, progress -> result; both plain values or arrays of NumPy
+Make = Callable[..., Work]  # opens what the work needs, once in each worker
+SHOWN_SECONDS = 0.2  # between two reports of how far a piece is
+_START = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from binas.base.workers import serve; serve()"
+)
+
+_sessions = itertools.count()
+_idle: list[Worker] = []
+
+
+def share_out(
+    make: Make,
+    given: Sequence[Any],
+    items: Sequence[Any],
+    processes: int,
+    progress: Progress | None = None,
+    name: str = "part",
+) -> Iterator[Any]:
+    """``make(*given)(item, progress)`` of every item, in their order, done by ``processes`` workers.
+
+    ``make`` is a function of a module, called once in each worker. ``given``, items and results are values of JSON or
+    arrays. Each result is given as soon as it and all before it are there. What goes wrong in a worker is raised here.
+    """
+    told, session = _Together(progress or Progress(), len(items), name), new_session()
+    done: dict[int, Any] = {}
+    with hired(min(processes, len(items))) as workers:
+        left = iter(enumerate(items))
+        busy: dict[Worker, int] = {}
+
+        def next_for(worker: Worker) -> None:
+            for number, item in itertools.islice(left, 1):
+                busy[worker] = number
+                worker.ask(session, make, given, item)
+
+        for worker in workers:
+            next_for(worker)
+        for wanted in range(len(items)):
+            while wanted not in done:
+                worker, answer = workers[0].heard()
+                if "result" in answer:
+                    number = busy.pop(worker)
+                    done[number] = answer["result"]
+                    told.finished(number)
+                    next_for(worker)
+                else:
+                    told.tell(busy[worker], answer)
+            yield done.pop(wanted)
+
+
+class _Together(Progress):
+    """The progress of several pieces that are done at the same time, as one."""
+
+    def __init__(self, whole: Progress, count: int, name: str) -> None:
+        self.whole, self.count, self.name = whole, count, name
+        self.shares = [0.0] * count
+
+    def tell(self, number: int, answer: dict[str, Any]) -> None:
+        """Pass on what the worker of one piece tells."""
+        if "say" in answer:
+            self.whole.say(f"{self.name} {number + 1} of {self.count}: {answer['say']}")
+        else:
+            self.shares[number], doing = answer["show"]
+            self._show(doing)
+
+    def finished(self, number: int) -> None:
+        """One piece is done."""
+        self.shares[number] = 1.0
+        self._show("")
+
+    def _show(self, doing: str) -> None:
+        finished = sum(share >= 1 for share in self.shares)
+        text = f"{finished} of {self.count} done"
+        self.whole.show(sum(self.shares) / self.count, f"{text}, {doing}" if doing else text)
+
+
+def new_session() -> int:
+    """A number that a worker has not heard, so that it opens anew what the work needs."""
+    return next(_sessions)
+
+
+@contextmanager
+def hired(count: int) -> Iterator[list[Worker]]:
+    """That many workers; they are kept for the next who asks, but ended after an error or an interruption.
+
+    What any of them answers, :meth:`Worker.heard` of each gives.
+    """
+    ready = [_idle.pop() for _ in range(min(count, len(_idle)))]
+    workers = [worker for worker in ready if worker.alive()]
+    workers += [Worker() for _ in range(count - len(workers))]
+    inbox: queue.SimpleQueue[tuple[Worker, dict[str, Any] | None]] = queue.SimpleQueue()
+    for worker in workers:
+        worker.inbox = inbox
+    try:
+        yield workers
+    except BaseException:
+        for worker in workers:
+            worker.end()
+        raise
+    _idle.extend(workers)
+
+
+@atexit.register
+def dismiss() -> None:
+    """End all workers that have nothing to do."""
+    while _idle:
+        _idle.pop().end()
+
+
+class Worker:
+    """Another process of this program, with one thread; it starts at once and listens when it is ready."""
+
+    def __init__(self) -> None:
+        self.inbox: queue.SimpleQueue[tuple[Worker, dict[str, Any] | None]] = queue.SimpleQueue()
+        command = [sys.executable, "-c", _START, json.dumps(sys.path)]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **ONE_THREAD}
+        )
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def alive(self) -> bool:
+        """Whether it can be asked."""
+        return self.process.poll() is None
+
+    def ask(self, session: int, make: Make, given: Sequence[Any], item: Any) -> None:
+        """Let it do one piece; within a session what ``make`` opened is used again."""
+        asked = {"session": session, "make": name_of(make), "given": list(given), "item": item}
+        assert self.process.stdin is not None
+        try:
+            _write(self.process.stdin, asked)
+        except OSError:  # it is gone: what it left to read says so
+            return
+
+    def heard(self, seconds: float | None = None) -> tuple[Worker, dict[str, Any]]:
+        """The next answer of any worker hired together with this one: ``result``, ``show`` or ``say``; errors are raised.
+
+        ``queue.Empty`` is raised if none comes within ``seconds``.
+        """
+        worker, answer = self.inbox.get(timeout=seconds)
+        if answer is None:
+            raise worker.lost()
+        if "error" in answer:
+            raise _error(*answer["error"])
+        return worker, answer
+
+    def lost(self) -> WorkerError:
+        """The error of a worker that ended by itself."""
+        code = self.process.wait()
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+        return WorkerError(
+            f"one of the worker processes {how}; where memory is short the system does that. What was finished is kept: "
+            "the same command goes on, with less memory after --set train.processes=1."
+        )
+
+    def end(self) -> None:
+        """End it, whatever it does."""
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.close()
+        except OSError:  # something could no longer be delivered
+            return
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as answers:
+            for line in answers:
+                self.inbox.put((self, _read(line)))
+        self.inbox.put((self, None))
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """``module:name`` of a function, by which a worker finds it."""
+    return f"{function.__module__}:{function.__qualname__}"
+
+
+def serve() -> NoReturn:
+    """What a worker does: one piece after the other, until nobody can ask any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who asked is interrupted too, and ends us
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what others print must not be taken for an answer
+    asked: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    threading.Thread(target=_wait_for_questions, args=(asked,), daemon=True).start()
+    opened: tuple[int, Work] | None = None
+    while True:
+        question = asked.get()
+        try:
+            if opened is None or opened[0] != question["session"]:
+                opened = None  # frees what the last one held
+                opened = question["session"], import_name(question["make"])(*question["given"])
+            _write(answers, {"result": opened[1](question["item"], _Told(answers))})
+        except Exception as error:
+            text = str(error) if isinstance(error, BinasError) else traceback.format_exc()
+            _write(answers, {"error": [type(error).__name__, text]})
+
+
+def _wait_for_questions(asked: queue.SimpleQueue[dict[str, Any]]) -> None:
+    for line in sys.stdin.buffer:
+        asked.put(_read(line))
+    os._exit(0)
+
+
+class _Told(Progress):
+    """Progress in a worker: sent to the one who asked."""
+
+    def __init__(self, answers: BinaryIO) -> None:
+        self.answers, self.shown = answers, 0.0
+
+    def show(self, done: float, doing: str = "", left: float | None = None) -> None:
+        if time.monotonic() - self.shown >= SHOWN_SECONDS:
+            self.shown = time.monotonic()
+            _write(self.answers, {"show": [done, doing]})
+
+    def say(self, text: str) -> None:
+        _write(self.answers, {"say": text})
+
+
+def _error(kind: str, text: str) -> Exception:
+    """An error as it was in the worker, where it is one of ours; else a bug, with what Python said."""
+    known = getattr(errors, kind, None)
+    if isinstance(known, type) and issubclass(known, BinasError):
+        return known(text)
+    return RuntimeError(f"in a worker process:\n{text}")
+
+
+def _write(stream: Any, value: Any) -> None:
+    stream.write(json.dumps(value, default=_packed).encode() + b"\n")
+    stream.flush()
+
+
+def _read(line: bytes) -> Any:
+    return json.loads(line, object_hook=_unpacked)
+
+
+def _packed(array: Any) -> dict[str, str]:
+    """An array as text; what else JSON does not know is an error."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{type(array).__name__} is neither a value of JSON nor an array")
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return {"npy": base64.b64encode(buffer.getvalue()).decode("ascii")}
+
+
+def _unpacked(value: dict[str, Any]) -> Any:
+    if value.keys() != {"npy"}:
+        return value
+    return np.load(io.BytesIO(base64.b64decode(value["npy"])), allow_pickle=False)

@@ -1,0 +1,137 @@
+"""Work of a run in several one-thread processes of this machine: pieces that need nothing of each other, or one training.
+
+What is found is the same whatever the number of processes (``train.processes``).
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from binas.base.plugins import import_name
+from binas.base.progress import Progress
+from binas.base.workers import Work, Worker, hired, name_of, new_session, share_out
+from binas.run.config import config_model, values_of
+from binas.run.run import Run
+from binas.space.files import load_space
+from binas.tasks.artefacts import SPACE
+from binas.training.config import TrainSettings
+
+if TYPE_CHECKING:
+    from binas.training.team import Team
+
+READY = "ready"
+BLAME_SECONDS = 10.0  # until a worker that left a training has said why
+
+
+def map_shared(
+    run: Run,
+    make: Callable[..., Work],
+    given: Sequence[Any],
+    items: Sequence[Any],
+    progress: Progress | None = None,
+    name: str = "part",
+) -> Iterator[Any]:
+    """``make(run, *given)(item, progress)`` of every item, in their order, in as many processes as the run may use.
+
+    ``make`` is a function of a module; it opens what the work needs, once in each process. ``given``, items and results
+    are values of JSON or arrays of NumPy. ``name`` is what a piece is called, such as "network".
+    """
+    from binas.training.team import one_thread, processes_of
+
+    processes, told = min(processes_of(run.settings(TrainSettings)), len(items)), progress or Progress()
+    if processes > 1:
+        yield from share_out(_make, [name_of(make), *_address(run), *given], items, processes, told, name)
+        return
+    with one_thread():
+        work = make(run, *given)
+        for number, item in enumerate(items):
+            yield work(item, told.part(number, len(items), f"{name} {number + 1} of {len(items)}"))
+
+
+def train_shared(
+    run: Run,
+    work: Callable[..., Any],
+    given: Sequence[Any] = (),
+    shards: int | None = None,
+    progress: Progress | None = None,
+) -> Any:
+    """What ``work(run, team, progress, *given)`` returns in the first process of the team that trains one network.
+
+    All its processes do the same ``work``, a function of a module; there are at most as many as shards.
+    """
+    from binas.training.team import Team, launched, launched_team, one_thread, processes_of
+
+    told, settings = progress or Progress(), run.settings(TrainSettings)
+    if launched():
+        return work(run, launched_team(settings), told, *given)
+    size = min(processes_of(settings), shards or 1)
+    with one_thread():
+        if size == 1:
+            return work(run, Team(), told, *given)
+        with hired(size - 1) as workers, tempfile.TemporaryDirectory(prefix="binas-") as place:
+            meeting = str(Path(place) / "meeting")
+            for rank, worker in enumerate(workers, 1):
+                worker.ask(
+                    new_session(), _help, [name_of(work), *_address(run), *given], [meeting, rank, size]
+                )
+            return _lead(workers, meeting, lambda team: work(run, team, told, *given))
+
+
+def _lead(workers: list[Worker], meeting: str, work: Callable[[Team], Any]) -> Any:
+    """Do the first process's part, together with workers that were asked for theirs."""
+    from binas.training.team import joined
+
+    for _ in workers:
+        workers[0].heard()  # ready, or an error
+    try:
+        with joined(Path(meeting), 0, 1 + len(workers)) as team:
+            result = work(team)
+    except RuntimeError:  # the others cannot be reached: the one that left knows why
+        try:
+            while True:
+                workers[0].heard(BLAME_SECONDS)
+        except queue.Empty:
+            pass
+        raise
+    for _ in workers:
+        workers[0].heard()
+    return result
+
+
+def _help(work: str, folder: str, config: str, *given: Any) -> Work:
+    """In a worker: the part of another process of a team than the first."""
+    from binas.training.team import joined
+
+    run, function = _opened(folder, config), import_name(work)
+    run.data.fingerprint()  # read now, so that nobody waits for it in the team
+
+    def help_out(place: list[Any], progress: Progress) -> None:
+        meeting, rank, size = place
+        progress.say(READY)
+        with joined(Path(meeting), rank, size) as team:
+            function(run, team, Progress(), *given)
+
+    return help_out
+
+
+def _make(make: str, folder: str, config: str, *given: Any) -> Work:
+    """In a worker: the work that ``make`` of a module makes."""
+    work: Work = import_name(make)(_opened(folder, config), *given)
+    return work
+
+
+def _address(run: Run) -> tuple[str, str]:
+    """All that a worker needs to open the same run."""
+    return str(run.folder.absolute()), json.dumps(values_of(run.config))
+
+
+@lru_cache(maxsize=1)  # its images are read once in each worker
+def _opened(folder: str, config: str) -> Run:
+    settings = config_model().model_validate(json.loads(config))
+    return Run(Path(folder), settings, load_space(Path(folder) / SPACE.file))

@@ -1,0 +1,168 @@
+"""Several processes that train one network: each batch is cut into shards, and the shards are shared out.
+
+A shard has BatchNorm statistics, augmentation and paths of its own; gradients and statistics are the means over shards,
+added up in the order of the shards. So the result depends on the number of shards, which is a setting of the phase and
+is written down when a run starts, and not on how many processes do the work.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+from torch import Tensor, distributed, nn
+
+from binas.base.cores import usable_cores
+from binas.training.config import TrainSettings
+
+FEWEST = 32  # images of a shard: with fewer, small networks compute much slower per image
+LONGEST = timedelta(hours=2)  # that one process waits for another; a dead one is noticed at once
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """The processes that train together, ``size`` of them, and which of them this one is; the first one writes."""
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this process prepares, writes and speaks."""
+        return self.rank == 0
+
+    def gather(self, mine: Tensor) -> Tensor:
+        """What each process has, stacked in the order of ranks."""
+        if self.size == 1:
+            return mine[None]
+        rows = mine.new_empty(self.size, *mine.shape)
+        distributed.all_gather(list(rows), mine.contiguous())
+        return rows
+
+    def add_up(self, mine: Tensor) -> Tensor:
+        """The sum over all processes, of numbers whose sum does not depend on the order: counts, or one number and zeros."""
+        if self.size > 1:
+            distributed.all_reduce(mine)
+        return mine
+
+    def wait(self) -> None:
+        """Wait until all processes are here."""
+        if self.size > 1:
+            distributed.barrier()
+
+
+ALONE = Team()
+
+
+def launched() -> int:
+    """How many processes a launcher has started (torchrun, ``accelerate launch``), of which this is one; 0 without one."""
+    number = os.environ.get("WORLD_SIZE", "1")
+    return int(number) if "RANK" in os.environ and number.isdigit() else 0
+
+
+def launched_team(config: TrainSettings) -> Team:
+    """The processes of a launcher, in which accelerate has met."""
+    from binas.training.loop import make_accelerator
+
+    accelerator = make_accelerator(config)
+    return Team(accelerator.process_index, accelerator.num_processes)
+
+
+def processes_of(config: TrainSettings) -> int:
+    """How many processes of our own do the work: the setting, or the cores there are; 1 on a GPU and under a launcher."""
+    if launched() or not on_cpu(config):
+        return 1
+    return config.processes or usable_cores()
+
+
+def on_cpu(config: TrainSettings) -> bool:
+    """Whether networks compute on the CPU."""
+    return config.device == "cpu" or not torch.cuda.is_available()
+
+
+def suitable_shards(config: TrainSettings, batch_size: int) -> int:
+    """As many shards as processes do the work, of :data:`FEWEST` images or more; under a launcher one for each process."""
+    return launched() or max(1, min(processes_of(config), batch_size // FEWEST))
+
+
+@contextmanager
+def joined(store: Path, rank: int, size: int) -> Iterator[Team]:
+    """Take part in a team on this machine whose processes meet in the file ``store``."""
+    if not sys.platform.startswith("win"):
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
+    meeting = distributed.FileStore(str(store), size)  # type: ignore[attr-defined]  # it does export it
+    distributed.init_process_group("gloo", store=meeting, rank=rank, world_size=size, timeout=LONGEST)
+    try:
+        yield Team(rank, size)
+    finally:
+        distributed.destroy_process_group()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch compute with one thread: the same sums in the same order, whatever the machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+class Shards:
+    """The ``count`` shards of every batch of a network's training, of which this process does every n-th."""
+
+    def __init__(self, network: nn.Module, team: Team, count: int) -> None:
+        self.team, self.count = team, count
+        self.mine = range(team.rank, count, team.size)
+        self.parameters = [p for p in network.parameters() if p.requires_grad]
+        self.buffers = list(network.buffers())
+        self.statistics = [b for b in self.buffers if b.is_floating_point()]
+
+    def backward(self, shard_loss: Callable[[int], Tensor]) -> float:
+        """The mean loss; means over shards of gradients are added to those there, and statistics become such means.
+
+        ``shard_loss`` does forward and backward of one shard. A parameter that no shard used gets no gradient.
+        """
+        if self.count == 1:
+            return float(shard_loss(0))
+        earlier = [p.grad for p in self.parameters]
+        before = [b.clone() for b in self.buffers]
+        rows = [self._one(shard_loss, shard, before) for shard in self.mine]
+        total = self._total(rows) / self.count
+        sizes = [t.numel() for t in (*self.parameters, *self.statistics)]
+        *parts, used, loss = torch.split(total, [*sizes, len(self.parameters), 1])
+        for p, old, part, some in zip(self.parameters, earlier, parts, used.tolist(), strict=False):
+            mean = part.view_as(p) if some else None
+            p.grad = mean if old is None else old if mean is None else old + mean
+        for statistic, part in zip(self.statistics, parts[len(self.parameters) :], strict=True):
+            statistic.copy_(part.view_as(statistic))
+        return float(loss)
+
+    def _one(self, shard_loss: Callable[[int], Tensor], shard: int, before: Sequence[Tensor]) -> Tensor:
+        """Gradients, statistics, which parameters have a gradient, and the loss of one shard, in one row."""
+        for parameter in self.parameters:
+            parameter.grad = None
+        for buffer, start in zip(self.buffers, before, strict=True):
+            buffer.copy_(start)
+        loss = shard_loss(shard)
+        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
+        used = loss.new_tensor([p.grad is not None for p in self.parameters], dtype=torch.float32)
+        flat = [t.detach().reshape(-1) for t in (*grads, *self.statistics)]
+        return torch.cat([*flat, used, loss.detach().reshape(1)])
+
+    def _total(self, rows: list[Tensor]) -> Tensor:
+        """The rows of all shards, added up in the order of shards: sums of numbers depend on it."""
+        most = -(-self.count // self.team.size)
+        rows += [torch.zeros_like(rows[0])] * (most - len(rows))
+        gathered = self.team.gather(torch.stack(rows))
+        total = gathered[0, 0].clone()
+        for shard in range(1, self.count):
+            total += gathered[shard % self.team.size, shard // self.team.size]
+        return total

@@ -10,7 +10,7 @@ Columns, all on the same test images, which chose nothing; differences to the fo
   set to 1, as is usual for images this small, and all channels times a width found by bisection, so that the latency
   measured in the run's own setting is just below the limit. Trained from scratch with the recipe of the run's heaviest
   network for the time of one found network's share of the run: (seconds of training, measuring, estimating, searching
-  and fine-tuning) * processes / number of limits, in one process of one thread; the time of an epoch is probed first and kept.
+  and fine-tuning) * processes / number of limits, in one process of one thread; an epoch is timed first, and kept.
 
 Everything is resumable: the run as any run, a scaled network by its folder (plan.json, checkpoints, outcome.json).
 """

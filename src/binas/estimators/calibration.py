@@ -183,9 +183,7 @@ def _over_images(away: Array, samples: Samples, level_only: bool) -> Array:
     """
     spread, outcomes = float(away @ away), samples.outcomes
     if outcomes is None:
-        return np.diag(
-            [float(np.nan_to_num(np.nanmean(samples.error))) ** 2 if _any_error(samples) else 0.0, 0.0]
-        )
+        return np.diag([float(np.nan_to_num(np.nanmean(samples.error))) ** 2 if _any_error(samples) else 0.0, 0.0])
     slopes = np.zeros(outcomes.shape[1]) if level_only or not spread else away @ outcomes / spread
     lines = 100.0 * np.stack([outcomes.mean(axis=0), slopes])
     return np.asarray(np.cov(lines) / outcomes.shape[1])
@@ -234,9 +232,7 @@ class CalibratedEstimator:
     def standard_error(self, architectures: Iterable[Architecture]) -> Array:
         """Standard errors in points, (n,), of all that the module's first lines list."""
         items = list(architectures)
-        return self.calibration.errors(
-            self.estimator.predict(items), own_errors(self.estimator, items, self._mean)
-        )
+        return self.calibration.errors(self.estimator.predict(items), own_errors(self.estimator, items, self._mean))
 
     def objective(self) -> Objective:
         """The estimator's objective, shown on the line."""

@@ -18,7 +18,6 @@ Everything is resumable: the run as any run, a scaled network by its folder (pla
 from __future__ import annotations
 
 import argparse
-import base64
 import json
 import subprocess
 import sys
@@ -45,6 +44,7 @@ from binas.run.run import Run, open_run
 from binas.run.workers import map_shared
 from binas.search.answers import AnswerRecord
 from binas.search.rivals import Difference, Outcome, difference, is_clear
+from binas.tables.samples import pack, unpack
 from binas.tasks.artefacts import COMPARISONS, COSTS
 from binas.tasks.compare import tuned_outcomes
 from binas.training.config import Phase, TrainSettings
@@ -200,7 +200,7 @@ def _compared_columns(compared: Any) -> Any:
 def _scaled_column(known: Mapping[str, Any] | None, own: Outcome) -> dict[str, Any] | None:
     if known is None:
         return None
-    correct = unpacked(known["correct"], len(own.correct))
+    correct = unpack(known["correct"], len(own.correct))
     column = _column(
         100 * float(correct.mean()), known["cost"], difference(own.correct, correct), len(correct)
     )
@@ -379,7 +379,7 @@ def train_scaled(run: Run, folder: Path, progress: Progress) -> None:
     trained = train_from_scratch(network, bench(run, progress, ALONE, folder), phase, origin)
     sets = (run.data.validation, run.data.test)
     validation, test = (correct(trained, run.data, images, torch.device("cpu")) for images in sets)
-    known = {"validation": 100 * float(validation.mean()), "correct": packed(test), "epochs": plan["epochs"]}
+    known = {"validation": 100 * float(validation.mean()), "correct": pack(test), "epochs": plan["epochs"]}
     write_text(folder / "outcome.json", dump_json(known))
 
 
@@ -411,16 +411,6 @@ def probe(run: Run, phase: Phase, network: Any) -> float:
 
     seconds(share / 8)
     return seconds(share)
-
-
-def packed(correct: Any) -> str:
-    """Outcomes as text, eight to a byte."""
-    return base64.b64encode(np.packbits(correct).tobytes()).decode("ascii")
-
-
-def unpacked(text: str, count: int) -> Any:
-    """The same outcomes again."""
-    return np.unpackbits(np.frombuffer(base64.b64decode(text), dtype=np.uint8))[:count].astype(bool)
 
 
 # What is said of it

@@ -1,9 +1,8 @@
-"""What the benchmarks in earnest compute around a run: widths by bisection, outcomes as text, targets, table."""
+"""What the benchmarks in earnest compute around a run: widths by bisection, targets, table."""
 
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from binas.base.interval import Interval
@@ -44,11 +43,6 @@ def test_widths_of_a_ladder_are_different_networks():
     for name in earnest.PUBLISHED:
         rungs = earnest.ladder(name)
         assert len({earnest.scaled_network(name, width).blocks for width in rungs}) == len(rungs) > 20
-
-
-def test_outcomes_survive_being_text():
-    correct = np.random.default_rng(0).random(1001) < 0.9
-    assert (earnest.unpacked(earnest.packed(correct), 1001) == correct).all()
 
 
 def row(limit, accuracy, lead):

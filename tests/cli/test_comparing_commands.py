@@ -18,7 +18,7 @@ from binas.report.published import Builder
 from binas.space import Config, SearchSpace, Stage, enumerate_all, load_space, sample_many, save_space
 from binas.tables import Column, Contributions, Sample, Samples
 
-SPACE = load_space("demo")
+SPACE = load_space("small-28")
 
 
 class TestPublished:

@@ -126,7 +126,7 @@ class TestFiles:
     def test_other_space(self, fitted: MLPPredictor, tmp_path: Path) -> None:
         fitted.save(tmp_path / "mlp.safetensors")
         with pytest.raises(EstimatorError, match="made for the space 'made'"):
-            load_predictor(tmp_path / "mlp.safetensors", load_space("demo"))
+            load_predictor(tmp_path / "mlp.safetensors", load_space("small-28"))
 
     def test_damaged(self, fitted: MLPPredictor, tmp_path: Path) -> None:
         path = tmp_path / "mlp.safetensors"

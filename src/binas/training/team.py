@@ -125,6 +125,17 @@ class Shards:
         self.buffers = list(network.buffers())
         self.statistics = [b for b in self.buffers if b.is_floating_point()]
 
+    def places(self, batch_size: int) -> list[int] | None:
+        """The places in a batch of the images of this process: shard after shard, each with every n-th; None: all."""
+        if self.count == 1:
+            return None
+        return [place for shard in self.mine for place in range(shard, batch_size, self.count)]
+
+    def rows(self, shard: int, batch_size: int) -> slice:
+        """Where the images of a shard are among those of this process."""
+        sizes = [len(range(own, batch_size, self.count)) for own in self.mine if own <= shard]
+        return slice(sum(sizes[:-1]), sum(sizes))
+
     def backward(self, shard_loss: Callable[[int], Tensor]) -> float:
         """The mean loss; means over shards of gradients are added to those there, and statistics become such means.
 

@@ -69,8 +69,10 @@ def _bought(compared: Sequence[Verdict]) -> str:
     if not known:
         return ""
     how = "After the same fine-tuning" if alike[0].tuned else "Before any fine-tuning"
-    own = {} if alike[0].tuned else {"what was found": [item.found for item in alike]}
-    (first, values), *others = {**own, **{name: some for name, (some, _) in known.items()}}.items()
+    reach: dict[str, Sequence[float | None]] = {name: some for name, (some, _) in known.items()}
+    if not alike[0].tuned:
+        reach = {"what was found": [item.found for item in alike], **reach}
+    (first, values), *others = reach.items()
     parts = [f"{first} is right on {_percents(values)}", *(f"{name} on {_percents(x)}" for name, x in others)]
     leads = list(zip(*(leads for _, leads in known.values()), strict=True))
     limits = "limits" if len(alike) > 1 else "limit"

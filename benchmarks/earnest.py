@@ -10,7 +10,7 @@ Columns, all on the same test images, which chose nothing; differences to the fo
   set to 1, as is usual for images this small, and all channels times a width found by bisection, so that the latency
   measured in the run's own setting is just below the limit. Trained from scratch with the recipe of the run's heaviest
   network for the time of one found network's share of the run: (seconds of training, measuring, estimating, searching
-  and fine-tuning) * cores / number of limits, on one core; the time of an epoch is probed first and kept.
+  and fine-tuning) * processes / number of limits, in one process of one thread; an epoch is timed first, and kept.
 
 Everything is resumable: the run as any run, a scaled network by its folder (plan.json, checkpoints, outcome.json).
 """
@@ -18,15 +18,12 @@ Everything is resumable: the run as any run, a scaled network by its folder (pla
 from __future__ import annotations
 
 import argparse
-import base64
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -36,18 +33,23 @@ from typing import Any
 
 import numpy as np
 
+from binas.base.cores import usable_cores
 from binas.base.files import dump_json, exists, read_json, write_text
 from binas.base.interval import Interval
-from binas.base.progress import Progress
+from binas.base.progress import Progress, Terminal
+from binas.base.workers import Work
 from binas.costs.machine import cpu_name
 from binas.run.records import read_record
 from binas.run.run import Run, open_run
+from binas.run.workers import map_shared
 from binas.search.answers import AnswerRecord
 from binas.search.rivals import Difference, Outcome, difference, is_clear
+from binas.tables.samples import pack, unpack
 from binas.tasks.artefacts import COMPARISONS, COSTS
 from binas.tasks.compare import tuned_outcomes
 from binas.training.config import Phase, TrainSettings
 from binas.training.judgement import Accuracy
+from binas.training.team import processes_of
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -117,12 +119,7 @@ def main(setup: Setup, text: str) -> int:
 
 def machine() -> dict[str, Any]:
     """Where and when."""
-    return {"date": f"{datetime.now(UTC):%Y-%m-%d}", "cpu": cpu_name(), "cores": cores()}
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return {"date": f"{datetime.now(UTC):%Y-%m-%d}", "cpu": cpu_name(), "cores": usable_cores()}
 
 
 def do_run(setup: Setup, folder: Path, changes: Mapping[str, Any]) -> None:
@@ -203,7 +200,7 @@ def _compared_columns(compared: Any) -> Any:
 def _scaled_column(known: Mapping[str, Any] | None, own: Outcome) -> dict[str, Any] | None:
     if known is None:
         return None
-    correct = unpacked(known["correct"], len(own.correct))
+    correct = unpack(known["correct"], len(own.correct))
     column = _column(
         100 * float(correct.mean()), known["cost"], difference(own.correct, correct), len(correct)
     )
@@ -239,14 +236,9 @@ def scaled_networks(
     """What the published networks reach at each limit, by (question, name); one that fits at no width is left out."""
     plans = widths(run, answers, folder, seconds)
     work = [name for name, plan in plans.items() if plan["width"] is not None]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-
-    def train(name: str) -> None:
-        command = [sys.executable, str(HERE / "earnest.py"), str(run.folder), str(folder / name)]
-        subprocess.run(command, check=True, env=environment)
-
-    with ThreadPoolExecutor(cores()) as pool:
-        list(pool.map(train, [name for name in work if not exists(folder / name / "outcome.json")]))
+    left = [str(folder / name) for name in work if not exists(folder / name / "outcome.json")]
+    with Terminal().during("published networks") as progress:
+        list(map_shared(run, scaled_trainer, (), left, progress, "network"))
     done = {name: {**plans[name], **read_json(folder / name / "outcome.json")} for name in work}
     return {(plan["question"], plan["network"]): plan for plan in done.values()}
 
@@ -272,7 +264,8 @@ def widths(
 
 def share_seconds(run: Run) -> float:
     """One found network's share of the run, in seconds of one core."""
-    return cores() * sum(_seconds(run, step) for step in SEARCHED) / len(run.answers)
+    processes = processes_of(run.settings(TrainSettings))
+    return processes * sum(_seconds(run, step) for step in SEARCHED) / len(run.answers)
 
 
 def _seconds(run: Run, step: str) -> float:
@@ -287,7 +280,7 @@ def bisect(
 
     All that are still open are measured in one session, taking turns.
     """
-    ladders = {name: ladder(run, name) for name in PUBLISHED}
+    ladders = {name: ladder(name) for name in PUBLISHED}
     places = {key: (-1, len(ladders[network])) for key, (_, network) in wanted.items()}  # keeps, breaks
     known: dict[tuple[str, int], Interval] = {}
     while any(breaks - keeps > 1 for keeps, breaks in places.values()):
@@ -311,7 +304,7 @@ def bisect(
     return found
 
 
-def ladder(run: Run, name: str) -> list[float]:
+def ladder(name: str) -> list[float]:
     """Widths that give different networks, rising."""
     distinct = {scaled_network(name, float(width)).blocks: float(width) for width in WIDTHS[::-1]}
     return sorted(distinct.values())
@@ -355,7 +348,16 @@ def measured(
 # In a worker process: one network, from scratch, with one thread
 
 
-def train_scaled(run: Run, folder: Path) -> None:
+def scaled_trainer(run: Run) -> Work:
+    """What trains the network of a folder's plan."""
+
+    def train(folder: str, progress: Progress) -> None:
+        train_scaled(run, Path(folder), progress)
+
+    return train
+
+
+def train_scaled(run: Run, folder: Path, progress: Progress) -> None:
     """Train the network of a folder's plan for its share of time, and keep what it gets right."""
     import torch
 
@@ -363,29 +365,21 @@ def train_scaled(run: Run, folder: Path) -> None:
     from binas.training.evaluation import correct
     from binas.training.phases import train_from_scratch
     from binas.training.randomness import derived_seed
+    from binas.training.team import ALONE
 
-    torch.set_num_threads(1)
-    plan = read_json(folder / "plan.json")
-    torch.manual_seed(derived_seed(run.settings(TrainSettings).seed, "weights"))
+    plan, settings = read_json(folder / "plan.json"), run.settings(TrainSettings)
+    torch.manual_seed(derived_seed(settings.seed, "weights"))
     network, _ = built(run, plan["network"], plan["width"])
-    phase = run.settings(TrainSettings).heaviest
     if "epochs" not in plan:
-        seconds = probe(run, phase, network)
+        seconds = probe(run, settings.heaviest, network)
         plan |= {"epoch_seconds": seconds, "epochs": max(1, int(plan["share_seconds"] / seconds))}
         write_text(folder / "plan.json", dump_json(plan))
-    where = bench(run, Progress(), folder)
-    longer = phase.model_copy(update={"epochs": plan["epochs"]})
+    phase = settings.heaviest.model_copy(update={"epochs": plan["epochs"]})
     origin = {"network": plan["network"], "width": str(plan["width"])}
-    trained = train_from_scratch(network, where, longer, origin)
-    parts = [
-        correct(trained, run.data, images, torch.device("cpu"))
-        for images in (run.data.validation, run.data.test)
-    ]
-    known = {
-        "validation": 100 * float(parts[0].mean()),
-        "correct": packed(parts[1]),
-        "epochs": plan["epochs"],
-    }
+    trained = train_from_scratch(network, bench(run, progress, ALONE, folder), phase, origin)
+    sets = (run.data.validation, run.data.test)
+    validation, test = (correct(trained, run.data, images, torch.device("cpu")) for images in sets)
+    known = {"validation": 100 * float(validation.mean()), "correct": pack(test), "epochs": plan["epochs"]}
     write_text(folder / "outcome.json", dump_json(known))
 
 
@@ -395,6 +389,7 @@ def probe(run: Run, phase: Phase, network: Any) -> float:
 
     from binas.tasks.train import bench
     from binas.training.phases import train_from_scratch
+    from binas.training.team import ALONE
 
     share, once = (
         min(1.0, PROBED / len(run.data.train)),
@@ -409,23 +404,13 @@ def probe(run: Run, phase: Phase, network: Any) -> float:
             for name in ("train", "validation")
         }
         with tempfile.TemporaryDirectory() as folder:
-            where = replace(bench(run, Progress(), Path(folder)), data=replace(run.data, **parts))
+            where = replace(bench(run, Progress(), ALONE, Path(folder)), data=replace(run.data, **parts))
             start = time.perf_counter()
             train_from_scratch(copy.deepcopy(network), where, once, {})
             return (time.perf_counter() - start) / part
 
     seconds(share / 8)
     return seconds(share)
-
-
-def packed(correct: Any) -> str:
-    """Outcomes as text, eight to a byte."""
-    return base64.b64encode(np.packbits(correct).tobytes()).decode("ascii")
-
-
-def unpacked(text: str, count: int) -> Any:
-    """The same outcomes again."""
-    return np.unpackbits(np.frombuffer(base64.b64decode(text), dtype=np.uint8))[:count].astype(bool)
 
 
 # What is said of it
@@ -503,7 +488,3 @@ def picture(result: Mapping[str, Any]) -> dict[str, Any]:
     series["heaviest"] = [result["heaviest"]]
     title = f"{result['name']}: {result['images']:,} test images"
     return {"title": title, "cost": "latency", "unit": result["unit"], "series": series}
-
-
-if __name__ == "__main__":
-    train_scaled(open_run(sys.argv[1]), Path(sys.argv[2]))

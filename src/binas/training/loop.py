@@ -68,8 +68,9 @@ class Job:
     """One phase of training: what is trained, on what, how, and where its checkpoints live.
 
     ``identity`` names everything the result depends on; a checkpoint with another identity is refused.
-    ``measure`` gives the figures shown after each epoch, from the network in eval mode; with ``select`` the
-    weights of the epoch in which that figure is highest are returned, the start counting as epoch 0, else the last.
+    ``measure`` gives the figures shown after each epoch, from the network in eval mode, and is called in all processes
+    of ``team``; with ``select`` the weights of the epoch in which that figure is highest are returned, the start
+    counting as epoch 0, else the last.
     """
 
     name: str
@@ -162,7 +163,7 @@ class _Training:
 
     def _consider_start(self) -> None:
         """The weights training starts from may be the best: short or too rough training can lose accuracy."""
-        if self.job.select and self.job.team.first:
+        if self.job.select:
             network = self._result().eval()
             self._keep_if_best(network, self.job.measure(network))
 
@@ -170,7 +171,8 @@ class _Training:
         select = self.job.select
         if select and metrics[select] > self.best:
             self.best = metrics[select]
-            save_checkpoint(self.job.folder, BEST, network.state_dict(), {"epoch": self.epoch})
+            if self.job.team.first:
+                save_checkpoint(self.job.folder, BEST, network.state_dict(), {"epoch": self.epoch})
 
     def _one_epoch(self) -> None:
         job = self.job
@@ -249,12 +251,9 @@ class _Training:
         job, loss, rate = self.job, self.loss / self.batches, self._rate(self.batches - 1)
         self.epoch, self.batch, self.loss = self.epoch + 1, 0, 0.0
         network = self._result().eval()
-        if job.team.first:
-            metrics = job.measure(network)
-            self._keep_if_best(network, metrics)
-            job.reporter.record(
-                self.epoch, self._position(), {"loss": loss, "learning_rate": rate, **metrics}
-            )
+        metrics = job.measure(network)
+        self._keep_if_best(network, metrics)
+        job.reporter.record(self.epoch, self._position(), {"loss": loss, "learning_rate": rate, **metrics})
         self._save()
         job.team.wait()
 

@@ -312,13 +312,12 @@ def _work(run: Run, progress: Progress) -> None:
 
 
 def tuning_seconds(outlook: Outlook, networks: int) -> Seconds:
-    """The teacher's logits once, then every network: epochs, each validated, and what it is judged by."""
+    """Every network in one process: epochs, each validated, and what it is judged by; the teacher's logits are there."""
     phase, rates, images = outlook.settings(FinetuneSettings), outlook.rates, outlook.images
     epoch = outlook.trained(phase) * rates.network + images.validation * rates.forward
     judging = (3 * images.validation + 2 * images.test) * rates.forward
     judging += 2 * min(phase.recalibration, images.train) * rates.recalibrate
-    teacher = images.train * rates.heaviest_forward if phase.distillation.share and networks else 0.0
-    work = teacher + outlook.spread(networks, phase.epochs * epoch + judging)
+    work = outlook.spread(networks, phase.epochs * epoch + judging)
     return Seconds(work, STARTING if networks else 0.0)
 
 

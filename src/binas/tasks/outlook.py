@@ -104,9 +104,9 @@ class Outlook:
 
         return len(self.settings(SearchSettings).limits)
 
-    def trained(self, phase: Phase) -> int:
-        """Images of one epoch: whole batches."""
-        return self.images.train // phase.batch_size * phase.batch_size
+    def trained(self, phase: Phase) -> float:
+        """Images of one epoch, as many as take the time of it in full size: whole batches."""
+        return self.images.train // phase.batch_size * phase.batch_size * phase.mean_area
 
     def spread(self, items: int, each: float) -> float:
         """Seconds until ``items`` pieces of independent work are done, ``each`` by one of the workers."""

@@ -34,13 +34,12 @@ from binas.training.checkpoint import (
     load_weights,
     save_checkpoint,
 )
-from binas.training.config import Phase, TrainSettings
+from binas.training.config import GROWN, Phase, TrainSettings
 from binas.training.randomness import derived_seed
 from binas.training.reporting import Reporter
 from binas.training.team import ALONE, Shards, Team
 
 Metrics = dict[str, float]
-GROWN = 0.6  # share of a phase after which images have their full size
 PROGRESS, WEIGHTS, BEST = "progress", "weights", "best"  # names of checkpoints
 
 

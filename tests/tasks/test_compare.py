@@ -16,7 +16,7 @@ from binas.tables import Column
 from binas.tasks.compare import Bench, best_hand_scaled, compare_with_rivals
 from binas.training import evaluate_architecture
 
-DEMO = load_space("demo")
+DEMO = load_space("small-28")
 
 
 def problem(space, *limits):

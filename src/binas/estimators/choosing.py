@@ -51,7 +51,9 @@ class JudgedCandidate(Judgement):
     learned: bool = Field(description="Judged by cross-validation, as it learns from samples")
     behind: float = Field(description="Kendall tau of the best minus its own")
     behind_error: float = Field(description="Standard error of that difference")
-    calibration: Calibration | None = Field(None, description="The line from its predictions to what is shown")
+    calibration: Calibration | None = Field(
+        None, description="The line from its predictions to what is shown"
+    )
 
     @property
     def as_good(self) -> bool:
@@ -128,7 +130,10 @@ def choose_estimator(
     parts = {} if contributions is None else ablation(BilinearEstimator(contributions), samples.architectures)
     judged = report({**predictions, **parts}, samples, macs, limits, resamples, seed)
     rows = _candidate_rows(predictions, samples, judged, resamples, seed)
-    rows = [row.model_copy(update={"calibration": bench.calibration(row.name, predictions[row.name])}) for row in rows]
+    rows = [
+        row.model_copy(update={"calibration": bench.calibration(row.name, predictions[row.name])})
+        for row in rows
+    ]
     best = min(rows, key=lambda item: item.behind)
     chosen = min((item for item in rows if item.as_good), key=lambda item: item.complexity)
     return Choice(
@@ -175,7 +180,9 @@ class _Bench:
     def calibration(self, name: str, predicted: Array) -> Calibration:
         """The line from held-out predictions to measured accuracies."""
         estimator, drawn = make_estimator(name, self.contributions, self.samples), self.samples.architectures
-        return calibrate(predicted, self.samples, own_errors(estimator, drawn, mean_gradient(estimator, drawn)))
+        return calibrate(
+            predicted, self.samples, own_errors(estimator, drawn, mean_gradient(estimator, drawn))
+        )
 
 
 def predict_held_out(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -175,14 +175,19 @@ class _Training:
                 save_checkpoint(self.job.folder, BEST, network.state_dict(), {"epoch": self.epoch})
 
     def _one_epoch(self) -> None:
-        job = self.job
         self.network.train()
-        batches = job.data.train.batches(
-            job.phase.batch_size, seed=job.config.seed, epoch=self.epoch, start=self.batch, drop_last=True
-        )
-        for batch in batches:
+        for batch in self._batches():
             self._one_batch(batch)
         self._finish_epoch()
+
+    def _batches(self) -> Iterator[Batch]:
+        """What is left of this epoch: of each batch, the images of the shards of this process."""
+        job, size = self.job, self.job.phase.batch_size
+        own = self.shards.places(size)
+        given: dict[str, Any] = {} if own is None else {"places": own}
+        return job.data.train.batches(
+            size, seed=job.config.seed, epoch=self.epoch, start=self.batch, drop_last=True, **given
+        )
 
     def _result(self) -> nn.Module:
         return self.average.module if self.average else self.network
@@ -191,9 +196,9 @@ class _Training:
         return self.epoch * self.batches + self.batch
 
     def _step(self, batch: Batch, shard: int) -> Step:
-        """One shard of a batch: every n-th of its images."""
+        """One shard of a batch."""
         job, place = self.job, (self.epoch, self.batch)
-        rows, device = slice(shard, None, self.shards.count), job.accelerator.device
+        rows, device = self.shards.rows(shard, job.phase.batch_size), job.accelerator.device
         seed = derived_seed(job.config.seed, f"augment {job.name}", *place, shard)
         changed = self.augment(batch.images[rows].to(device), seed)
         images = resize(changed.images, self._side())

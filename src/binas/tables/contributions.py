@@ -114,6 +114,15 @@ class Contributions:
         """Standard errors of the sums w'(base, configs, depths), one per row w of ``weights``, (n,)."""
         return errors_of_sums(weights, self.base_stderr, self.stderr, self.covariance)
 
+    def joint_errors(self, weights: Array) -> Array:
+        """Covariance of these sums, in points^2, (n, n); NaN where not known."""
+        if self.covariance is not None:
+            return np.asarray(weights @ self.covariance @ weights.T)
+        if self.stderr is None:
+            return np.full((len(weights), len(weights)), math.nan)
+        scaled = weights * single_errors(self.base_stderr, self.stderr)
+        return np.asarray(scaled @ scaled.T)
+
     def extremes(self) -> Iterator[tuple[str, Extreme, Extreme]]:
         """Each decision by name with its best and its worst choice."""
         unknown = self.stderr or Column.full(self.space, math.nan)
@@ -178,8 +187,13 @@ def errors_of_sums(
         return np.asarray(np.sqrt(np.maximum(0.0, squares)))  # weights that cancel may give -0 after rounding
     if stderr is None:
         return np.full(len(weights), math.nan)
-    single = np.append(0.0 if math.isnan(base_stderr) else base_stderr, stderr.flat())
+    single = single_errors(base_stderr, stderr)
     return np.asarray(np.sqrt(np.where(weights == 0.0, 0.0, (weights * single) ** 2).sum(axis=1)))
+
+
+def single_errors(base_stderr: float, stderr: Column) -> Array:
+    """Standard errors of (base, configs, depths); a base of unknown error counts as exact."""
+    return np.append(0.0 if math.isnan(base_stderr) else base_stderr, stderr.flat())
 
 
 def contributions_from_data(data: Any, space: SearchSpace, where: str) -> Contributions:

@@ -80,7 +80,8 @@ def confirm(
         for item, share in zip(items, measured.mean(axis=1), strict=True)
     ]
     count = 0 if run.tables.samples is None else len(run.tables.samples)
-    return best, Confirmed.of("check" if unseen else "test", correct, candidates.lead(), count, records)
+    own = [item.architecture for item in items].index(best.architecture)
+    return best, Confirmed.of("check" if unseen else "test", correct, candidates.lead(own), count, records)
 
 
 def near_optimal(result: SearchResult, count: int) -> list[Evaluation]:

@@ -47,7 +47,7 @@ def write_config(folder: Path, **changes: Any) -> Path:
     content = {
         "space": "tiny.yaml",
         "data": {"kind": "arrays", "path": "bars.npz"},
-        "train": {"device": "cpu", "heaviest": PHASE, "supernet": {**TAUGHT, "groups": 2}},
+        "train": {"device": "cpu", "processes": 1, "heaviest": PHASE, "supernet": {**TAUGHT, "groups": 2}},
         "finetune": TAUGHT,
         "measure": {"table": "device.json"},
         "estimate": {"passes": 4},

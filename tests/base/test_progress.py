@@ -4,7 +4,8 @@ import logging
 
 import pytest
 
-from binas.base.progress import Progress, Terminal, duration
+from binas.base.progress import TRUSTED, Progress, Several, Terminal
+from binas.base.times import Seconds
 
 
 class Heard(Progress):
@@ -58,6 +59,76 @@ def test_work_that_fails_is_ended():
     assert heard.lines == ["ended"]
 
 
+class TestSeveral:
+    """Three pieces of 100, 50 and 50 seconds, the last of which does not depend on the machine's speed."""
+
+    EXPECTED = {"train": Seconds(100.0), "estimate": Seconds(50.0), "measure": Seconds(fixed=50.0)}  # noqa: RUF012
+
+    @pytest.fixture
+    def clock(self, monkeypatch):
+        now = [0.0]
+        monkeypatch.setattr("binas.base.progress.time.monotonic", lambda: now[0])
+        return now
+
+    def test_one_bar_and_one_time_left(self, clock):
+        heard = Heard()
+        several = Several(heard, self.EXPECTED)
+        several.begin("train")
+        several.show(0.0)
+        clock[0] = 50.0
+        several.show(0.5, "epoch 1")
+        clock[0] = 100.0
+        several.end()
+        several.begin("estimate")
+        begun, _, halfway, ended, following = heard.lines
+        assert (begun, halfway) == ((0.0, "train", 200.0), (0.25, "train epoch 1", 150.0))
+        assert (ended, following) == ("train: 1 min 40 s", (0.5, "estimate", 100.0))
+
+    def test_a_machine_that_is_half_as_fast(self, clock):
+        """Work takes twice as long as expected, so the rest of it will; what is fixed stays."""
+        heard = Heard()
+        several = Several(heard, self.EXPECTED)
+        several.begin("train")
+        several.show(0.0)
+        clock[0] = 200.0
+        several.show(1.0)
+        pace = (200 + TRUSTED) / (100 + TRUSTED)
+        assert heard.lines[-1][2] == pytest.approx(50 * pace + 50)
+        several.end()
+        several.begin("estimate")
+        assert heard.lines[-1] == (0.5, "estimate", pytest.approx(100 * pace / 2 + 50))
+
+    def test_resumed_in_the_middle(self, clock):
+        """Only what is done now counts: the first half was done before."""
+        heard = Heard()
+        several = Several(heard, self.EXPECTED)
+        several.begin("train")
+        several.show(0.5)
+        clock[0] = 25.0
+        several.show(0.75)
+        assert heard.lines[-1][0] == pytest.approx(0.375)
+        assert heard.lines[-1][2] == pytest.approx(125.0)
+
+    def test_the_time_left_that_a_piece_knows_itself(self, clock):
+        heard = Heard()
+        several = Several(heard, self.EXPECTED)
+        several.begin("measure")  # the others were done already
+        several.show(0.2, "round 3", 7.0)
+        assert heard.lines[-1] == (pytest.approx(0.8), "measure round 3", 7.0)
+
+    def test_pieces_that_nobody_expected(self, clock):
+        heard = Heard()
+        several = Several(heard, {})
+        several.begin("more")
+        several.show(0.0)
+        clock[0] = 3.0
+        several.show(0.5)
+        several.say("text")
+        several.end()
+        assert heard.lines[-2:] == ["more: text", "more: 3 s"]
+        assert heard.lines[2] == (0.5, "more", pytest.approx(3.0))
+
+
 class TestTerminal:
     def test_plain_lines_now_and_then_where_nobody_looks(self, capfd, monkeypatch):
         clock = iter([0.0, 0.0, 1.0, 20.0, 40.0, 45.0, 50.0])
@@ -95,6 +166,3 @@ class TestTerminal:
         monkeypatch.setattr("binas.base.progress.time.monotonic", lambda: next(clock))
         Terminal().show(0.5, "epoch 1")
         assert capfd.readouterr().err == "50%, epoch 1\n"
-
-    def test_durations(self):
-        assert [duration(s) for s in (0.2, 59.4, 61, 7322)] == ["0 s", "59 s", "1 min 01 s", "2 h 02 min"]

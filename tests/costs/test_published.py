@@ -20,6 +20,7 @@ SHAPE = (3, 224, 224)
 PARAMETERS = {
     "MobileNetV2": 3_504_872,
     "MobileNetV3-Large": 5_483_032,
+    "MobileNetV3-Small": 2_542_856,
     "MnasNet-A1": 3_887_038,
     "MnasNet-B1": 4_383_312,
     "FBNet-C": 5_572_200,
@@ -29,7 +30,13 @@ PARAMETERS = {
 }
 # Multiply-accumulates in millions as the papers print them: MobileNetV2 (arXiv:1801.04381, table 4), MobileNetV3
 # (arXiv:1905.02244, table 3), MnasNet-A1 (tensorflow/tpu, models/official/mnasnet), EfficientNet (arXiv:1905.11946).
-MACS_IN_PAPERS = {"MobileNetV2": 300, "MobileNetV3-Large": 219, "MnasNet-A1": 312, "EfficientNet-B0": 390}
+MACS_IN_PAPERS = {
+    "MobileNetV2": 300,
+    "MobileNetV3-Large": 219,
+    "MobileNetV3-Small": 56,
+    "MnasNet-A1": 312,
+    "EfficientNet-B0": 390,
+}
 
 
 @cache
@@ -42,6 +49,7 @@ def test_all_are_there() -> None:
     assert list(NETWORKS) == [
         "MobileNetV2",
         "MobileNetV3-Large",
+        "MobileNetV3-Small",
         "MnasNet-A1",
         "MnasNet-B1",
         "FBNet-C",
@@ -82,7 +90,7 @@ def test_networks_of_the_papers_space(name: str) -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_figures_say_where_they_come_from(name: str) -> None:
     network = NETWORKS[name]
-    assert 70 < network.top1 < 80
+    assert 65 < network.top1 < 80
     assert network.source
     assert network.top1_source
 

@@ -5,12 +5,21 @@ import re
 
 import pytest
 from made_up_report import contributions, costs
+from matplotlib.figure import Figure
 from test_calibrate import SPACE, isolated, networks
 
 from binas.base.errors import FileError
 from binas.costs.verify import check_formula
+from binas.report.figures import draw_rivals
 from binas.report.page import page
-from binas.report.plots import SCRIPTS, frontier_plot, plot_frontier, plot_verification, verification_plot
+from binas.report.plots import (
+    SCRIPTS,
+    frontier_plot,
+    plot_frontier,
+    plot_rivals,
+    plot_verification,
+    verification_plot,
+)
 from binas.search import SearchProblem, frontier
 
 
@@ -51,6 +60,25 @@ def test_files(cost, traced, tmp_path, ending):
     start = {"html": b"<!doctype html>", "png": b"\x89PNG"}[ending]
     for path in tmp_path.iterdir():
         assert path.read_bytes().startswith(start)
+
+
+def test_kinds_of_networks_are_drawn_with_their_errors(tmp_path):
+    """Read back from the axes: each kind by its name, at its costs and accuracies, with bars of one standard error."""
+    point = {"cost": 1.0, "accuracy": 80.0, "error": 0.5}
+    numbers = {
+        "title": "$x$",
+        "cost": "latency",
+        "unit": "ms",
+        "series": {"found": [point], "hand-scaled": [point]},
+    }
+    figure = Figure()
+    draw_rivals(figure, numbers)
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["found", "hand-scaled"]
+    (bar,) = axes.containers[0].lines[2][0].get_segments()
+    assert bar.tolist() == [[1.0, 79.5], [1.0, 80.5]]
+    plot_rivals(numbers, tmp_path / "rivals.png")
+    assert (tmp_path / "rivals.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_other_endings_are_refused(cost, traced, tmp_path):

@@ -19,10 +19,10 @@ def called(monkeypatch):
     """What the demo asks ``binas run`` for."""
     found = {}
 
-    def run(out, config, changes, **more):
-        found.update(out=out, config=load_config(config, changes), **more)
+    def run(out, config, changes, redo, budget, progress):
+        found.update(out=out, config=load_config(config, changes), budget=budget, progress=progress)
 
-    monkeypatch.setattr(run_commands, "run", run)
+    monkeypatch.setattr(run_commands, "_whole_run", run)
     return found
 
 
@@ -34,6 +34,7 @@ def test_without_arguments_it_is_the_packaged_configuration(called):
     assert len(config.search.limits) == 3
     assert config.compare.random == 20
     assert config.compare.tune == 0
+    assert called["budget"] is None
     check_questions(Run(Path("nowhere"), config, load_space(config.space)))
 
 
@@ -44,6 +45,15 @@ def test_rivals_are_fine_tuned_on_request_and_settings_can_be_changed(called):
     assert called["config"].train.supernet.epochs == 1
     assert called["out"] == Path("here")
     assert type(called["progress"]) is Progress  # nobody is told
+
+
+def test_a_time_leaves_only_what_was_typed_as_given(called):
+    arguments = ["demo", "--time", "15min", "--set", "finetune.epochs=2"]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert called["budget"].seconds == 900
+    assert called["budget"].given == {
+        "finetune.epochs"
+    }  # the demo's own numbers of epochs are the plan's to choose
 
 
 def test_the_one_in_configs_is_the_same():

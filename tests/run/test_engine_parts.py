@@ -12,7 +12,7 @@ from binas.base.identity import identity_of
 from binas.base.lock import locked
 from binas.base.progress import Progress
 from binas.run.config import load_config
-from binas.run.engine import State, advance, clear_expensive, judge, plan, redo, refuse_expensive
+from binas.run.engine import State, advance, clear_expensive, judge, redo, refuse_expensive, states
 from binas.run.log import log_event, read_log
 from binas.run.records import Record, outcome, read_record, write_record
 from binas.run.run import Run
@@ -22,6 +22,7 @@ from binas.space import load_space
 from binas.tasks import all_steps
 from binas.tasks._base import Step
 from binas.tasks.measure import MEASURE
+from binas.tasks.outlook import Amount
 from binas.tasks.search import SEARCH
 from tiny_run import one_thread, write_config
 
@@ -160,9 +161,9 @@ class TestEngine:
         )
         advance(run, (first, second))
         newer = Step("a", "", works, ("made.json",), version=2)
-        states = plan(run, (newer, second))
-        assert [state.word for state in states] == ["stale", "stale"]
-        assert states[1].reasons == ("a first",)
+        found = states(run, (newer, second))
+        assert [state.word for state in found] == ["stale", "stale"]
+        assert found[1].reasons == ("a first",)
 
     def test_redo_sets_aside_what_is_kept_otherwise(self, run):
         """A step that is stale goes on from what it recorded; one that is redone on request does not."""
@@ -286,7 +287,7 @@ def tree(folder):
 
 class TestTimeLeft:
     def state(self, word, record=None, inputs=None, amount="epochs"):
-        step = Step("train.supernet", "", lambda run, progress: None, (), amount=amount)
+        step = Step("train.supernet", "", lambda run, progress: None, (), amounts=(Amount(amount, "epochs"),))
         return State(step, word, record, inputs)
 
     def record(self, **inputs):
@@ -307,6 +308,8 @@ class TestTimeLeft:
 
     def test_unknown_rather_than_invented(self):
         assert standing(self.state("to do"), []).left is None
+        assert standing(self.state("to do"), [], planned=40.0).left == 40.0
+        assert standing(self.state("stale", self.record(), {}), [], planned=40.0).left == 60.0  # it took that
         assert standing(self.state("started", self.record()), []).left is None
         stood = [
             Standing(self.state("done", self.record()), 60.0, 0.0),
@@ -322,6 +325,6 @@ def test_devices_that_are_not_here(monkeypatch):
         raise AssertionError("Torch not compiled with CUDA enabled")
 
     monkeypatch.setattr("binas.costs.machine.device_name", no_gpu)
-    run = Run(Path("nowhere"), load_config(None, ["measure.device=cuda"]), load_space("demo"))
+    run = Run(Path("nowhere"), load_config(None, ["measure.device=cuda"]), load_space("small-28"))
     (measure,) = MEASURE.steps
     assert measure.facts(run)["device"] == "not on this machine"

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from binas.base.errors import DataError, FileError
+from binas.base.errors import ConfigError, DataError, FileError
 from binas.run.config import config_model, load_config
 from binas.run.start import create_run
-from binas.run.starter import chosen_space, look, write_starter
+from binas.run.starter import fitting_spaces, look, write_starter
 from binas.space import load_space
+from binas.tasks.outlook import Rates
 
 
 def images(folder: Path, side: int, mode: str = "RGB", classes: int = 3, each: int = 12) -> Path:
@@ -28,14 +29,16 @@ def images(folder: Path, side: int, mode: str = "RGB", classes: int = 3, each: i
 
 @pytest.mark.parametrize(
     ("side", "mode", "space", "size"),
-    [(20, "L", "demo", 28), (40, "RGB", "demo", 32), (100, "RGB", "imagenet-mbconv", 96)],
+    [(20, "L", "small-32", 28), (40, "RGB", "small-32", 32), (100, "RGB", "photos-96", 96)],
 )
 def test_a_folder_gets_a_space_that_fits_it(tmp_path, side, mode, space, size):
-    made = write_starter(tmp_path / "mine.yaml", images(tmp_path / "photos", side, mode, each=50))
+    made = write_starter(
+        tmp_path / "mine.yaml", images(tmp_path / "photos", side, mode, each=50), probing=None
+    )
     assert (made.space, made.size) == (space, size)
     written = load_space(tmp_path / "mine-space.yaml")
     assert (written.classes, written.resolution, written.channels) == (3, size, 1 if mode == "L" else 3)
-    assert "150" in made.sentence()
+    assert "150" in made.sentences()[0]
     config = load_config(tmp_path / "mine.yaml")
     create_run(tmp_path / "run", config)  # which checks images, space, batches and limits against each other
     assert config.data.size == size
@@ -43,7 +46,7 @@ def test_a_folder_gets_a_space_that_fits_it(tmp_path, side, mode, space, size):
 
 def test_every_setting_stands_there_with_its_default(tmp_path):
     """Without the # before them, the settings are those they stand for."""
-    write_starter(tmp_path / "mine.yaml")
+    write_starter(tmp_path / "mine.yaml", probing=None)
     text = (tmp_path / "mine.yaml").read_text()
     assert text.startswith("# binas run mine.yaml --out runs/mine\n")
     (tmp_path / "bare.yaml").write_text(re.sub(r"(?m)^( *)#(?=[a-z])", r"\1", text))
@@ -59,7 +62,7 @@ def test_nothing_is_overwritten(tmp_path, there):
     folder = images(tmp_path / "photos", 20)
     (tmp_path / there).write_text("precious")
     with pytest.raises(FileError, match=there):
-        write_starter(tmp_path / "mine.yaml", folder)
+        write_starter(tmp_path / "mine.yaml", folder, probing=None)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["photos", there])
 
 
@@ -72,13 +75,74 @@ def test_what_is_no_folder_of_images(tmp_path):
         look(folder)
 
 
-def test_sizes_between_the_spaces():
-    assert [chosen_space(side) for side in (1, 28, 29, 63, 64, 230, 5000)] == [
-        ("demo", 28),
-        ("demo", 28),
-        ("demo", 32),
-        ("demo", 32),
-        ("imagenet-mbconv", 64),
-        ("imagenet-mbconv", 224),
+def test_every_size_has_a_space_made_for_it_and_never_the_demo():
+    assert [fitting_spaces(side, 10)[0] for side in (1, 28, 29, 63, 64, 100, 127, 128, 5000)] == [
+        ("small-32", 28),
+        ("small-32", 28),
+        ("small-32", 32),
+        ("small-32", 32),
+        ("photos-96", 64),
+        ("photos-96", 96),
+        ("photos-96", 96),
+        ("photos-160", 128),
+        ("photos-160", 160),
+    ]
+    assert [fitting_spaces(side, 100)[0] for side in (64, 150, 230)] == [
+        ("photos-96", 64),
+        ("imagenet-mbconv", 128),
         ("imagenet-mbconv", 224),
     ]
+
+
+def test_what_follows_is_quicker():
+    for side, classes in ((300, 10), (300, 1000), (130, 10), (70, 10), (30, 10)):
+        sizes = [size for _, size in fitting_spaces(side, classes)]
+        assert sizes == sorted(set(sizes), reverse=True) or classes >= 100
+        assert max(sizes) <= max(side, 32)
+
+
+class TestTime:
+    """What is said of time, with invented rates: a training image takes ``each`` seconds per 32 x 32 pixels."""
+
+    def write(self, tmp_path, time, each=2e-3, side=100):
+        def probing(space, data, config):
+            per_image = each * space.resolution**2 / 32**2
+            small = ("heaviest_forward", "multipath", "forward", "recalibrate")
+            rates = dict.fromkeys(("heaviest", "supernet", "network"), per_image) | dict.fromkeys(
+                small, per_image / 5
+            )
+            return Rates(**rates, table=10.0, prepare=0.3)
+
+        folder = images(tmp_path / "photos", side, each=100)
+        return write_starter(tmp_path / "mine.yaml", folder, time, probing)
+
+    def test_what_the_defaults_take(self, tmp_path):
+        made = self.write(tmp_path, None)
+        assert made.outlook.images.total == 300
+        said = made.sentences()[1]
+        assert "with 2 + 6 + 3 epochs" in said
+        assert re.search(r"About \d+ min .* up to about 30 epochs of the heaviest: --time 10min", said)
+
+    def test_a_plan_is_written_and_valid(self, tmp_path):
+        made = self.write(tmp_path, 600.0)
+        config = load_config(tmp_path / "mine.yaml")
+        text = (tmp_path / "mine.yaml").read_text()
+        assert "# Plan for 10min: the space 'photos-96' at 96 x 96 pixels" in text
+        assert config.train.heaviest.epochs == made.plan.own["train.heaviest.epochs"] >= 10
+        assert config.estimate.passes == made.plan.own["estimate.passes"]
+        assert "together" in made.sentences()[-1]
+        run = create_run(tmp_path / "run", config)
+        assert (
+            run.config.train.supernet.epochs
+            == config.train.supernet.epochs
+            == made.plan.own["train.supernet.epochs"]
+        )
+
+    def test_smaller_images_where_the_time_is_short(self, tmp_path):
+        assert self.write(tmp_path, 600.0, each=5e-2).size < 96
+
+    def test_too_short_for_any(self, tmp_path):
+        with pytest.raises(ConfigError, match="too short"):
+            self.write(tmp_path, 20.0, each=5e-2)
+        assert not (tmp_path / "mine.yaml").exists()
+        assert not (tmp_path / "mine-space.yaml").exists()

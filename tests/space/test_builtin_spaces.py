@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +14,11 @@ COUNTS = {
     "imagenet-mbconv-e236": 22_608**5,
     "ofa-mbv3": (9**2 + 9**3 + 9**4) ** 5,
     "nas-bench-macro": 3_969,
-    "demo": (12 + 12**2 + 12**3) ** 3,
+    "demo": (6 + 6**2 + 6**3) * (6 + 6**2 + 6**3 + 6**4) ** 2,
+    "small-28": (12 + 12**2 + 12**3) ** 3,
+    "small-32": (6 + 6**2 + 6**3) * (6 + 6**2 + 6**3 + 6**4) ** 2,
+    "photos-96": (12 + 12**2 + 12**3) ** 3 * (12 + 12**2 + 12**3 + 12**4),
+    "photos-160": (12 + 12**2 + 12**3) ** 5,
 }
 
 
@@ -42,7 +48,11 @@ def test_round_trip(name: str) -> None:
         ("imagenet-mbconv-e236", 240, 15),
         ("ofa-mbv3", 180, 15),
         ("nas-bench-macro", 5 + 7 + 7, 8),
-        ("demo", 108, 9),
+        ("demo", 66, 11),
+        ("small-28", 108, 9),
+        ("small-32", 66, 11),
+        ("photos-96", 156, 13),
+        ("photos-160", 180, 15),
     ],
 )
 def test_numbers_of_binaries(name: str, alpha: int, beta: int) -> None:
@@ -96,3 +106,24 @@ def test_nas_bench_macro_has_no_two_equal_networks() -> None:
     listed = enumerate_all(load_space("nas-bench-macro"))
     assert len(set(listed)) == len(listed) == 3_969
     assert all("id" not in stage[1:] for architecture in listed for stage in architecture.stages)
+
+
+@pytest.mark.parametrize("name", ["small-32", "photos-96", "photos-160"])
+def test_spaces_for_photos_build_at_every_size_they_are_chosen_for(name: str) -> None:
+    """The lightest and the heaviest network: logits of every class, and the MACs that docs/spaces.md states."""
+    import torch
+
+    from binas.costs.analytic import architecture_work
+    from binas.supernet import StaticNetwork
+
+    space, documented = load_space(name), (Path(__file__).parents[2] / "docs" / "spaces.md").read_text()
+    works = [architecture_work(space, space.extreme(largest)) for largest in (False, True)]
+    assert f"{works[0].macs / 1e6:.1f} to {works[1].macs / 1e6:.1f} MMACs" in documented
+    for channels, size in (
+        (3, space.resolution),
+        (1, {"small-32": 28, "photos-96": 64, "photos-160": 128}[name]),
+    ):
+        fitted = replace(space, channels=channels, resolution=size, classes=7)
+        network = StaticNetwork.from_architecture(fitted, fitted.extreme(False)).eval()
+        with torch.inference_mode():
+            assert network(torch.zeros(2, channels, size, size)).shape == (2, 7)

@@ -17,7 +17,7 @@ from binas.space import load_space, sample_many
 from binas.tables import Provenance, Sample, Samples, load_samples, schema
 from binas.tables.samples import pack, samples_from_data, unpack
 
-SPACE = load_space("demo")
+SPACE = load_space("small-28")
 ONE, TWO = SPACE.extreme(heaviest=False), SPACE.extreme()
 
 
@@ -107,7 +107,7 @@ def test_schema_and_reader_refuse_the_same(change: dict[str, Any]) -> None:
 
 
 def test_samples_of_another_space() -> None:
-    with pytest.raises(TableError, match="made for the space 'demo'"):
+    with pytest.raises(TableError, match="made for the space 'small-28'"):
         samples_from_data(example().to_data(), load_space("imagenet-mbconv"), "file")
 
 

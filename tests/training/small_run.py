@@ -26,7 +26,7 @@ def small_run(folder: Path) -> Path:
     content = {
         "space": "small.yaml",
         "data": {"kind": "arrays", "path": "bars.npz"},
-        "train": {"device": "cpu", "heaviest": PHASE, "supernet": {**MULTI, "groups": 2}},
+        "train": {"device": "cpu", "processes": 1, "heaviest": PHASE, "supernet": {**MULTI, "groups": 2}},
         "finetune": {**MULTI, "epochs": 2},
     }
     # JSON is YAML, and unlike PyYAML it repeats what appears twice

@@ -13,7 +13,7 @@ from binas.data.augment import normalise
 from binas.data.division import Division
 from binas.space import load_space
 from binas.space.sampling import sample_many
-from binas.supernet import extract
+from binas.supernet import StaticNetwork, extract
 from binas.training import (
     Bench,
     Reporter,
@@ -28,10 +28,11 @@ from binas.training import (
     train_heaviest,
     train_supernet,
 )
+from binas.training.checkpoint import weights_digest
 from binas.training.config import Distillation
 from binas.training.loop import Step
 from binas.training.losses import Teacher
-from binas.training.phases import fresh_network, teacher_of
+from binas.training.phases import fresh_network, teacher_of, train_from_scratch
 from binas.training.reporting import read_metrics
 
 CPU = torch.device("cpu")
@@ -108,6 +109,25 @@ def test_from_scratch_differs_only_in_its_start(trained, tmp_path):
     assert not torch.equal(one.head.classifier.weight, other.head.classifier.weight)
 
 
+def test_any_network_is_trained_from_scratch_and_read_when_finished(tmp_path):
+    """A network of no space, as published ones are."""
+    where, phase = bench(tmp_path), quick().heaviest
+    text = "[['ds_k3_s2_c8_nre'], ['ir_k3_s2_e2_c16_nre']]"
+
+    def fresh():
+        torch.manual_seed(0)
+        return StaticNetwork.from_string(text, stem="cn_k3_s1_c8_nre", channels=3, classes=5)
+
+    done = train_from_scratch(fresh(), where, phase, {"network": text})
+    data = where.data
+    before, after = (accuracy(item.eval(), data, data.validation, CPU).percent for item in (fresh(), done))
+    assert after >= before
+    again = train_from_scratch(fresh(), where, phase, {"network": text})
+    assert weights_digest(again) == weights_digest(done)
+    with pytest.raises(CheckpointError, match="network"):
+        train_from_scratch(fresh(), where, phase, {"network": "another"})
+
+
 def test_a_teacher_is_shared_and_not_asked_when_nothing_is_left_to_do(trained, tmp_path, monkeypatch):
     heaviest, supernet, where = trained["small"]
     asked, real = [], Teacher._all_logits
@@ -141,7 +161,7 @@ def test_cached_teacher_equals_the_network_on_plain_images(trained):
 @pytest.mark.slow
 def test_half_a_minute_on_the_embedded_images(tmp_path):
     """Accuracy well above chance (10), and larger sub-networks are better ones."""
-    space, data = load_space("demo"), embedded(Division(limit=2400))
+    space, data = load_space("small-28"), embedded(Division(limit=2400))
     short = {"batch_size": 32, "learning_rate": 0.008}
     phases = {phase: {**short, "epochs": 2} for phase in ("heaviest", "supernet")}
     config = TrainSettings.model_validate(fill_from_recipe({"train": {"device": "cpu", **phases}})["train"])

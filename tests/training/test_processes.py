@@ -22,7 +22,7 @@ def config(folder: Path) -> Path:
     np.savez(folder / "bars.npz", **bars(200))
     phase = {"epochs": 1, "batch_size": 32, "learning_rate": 0.01}
     multi = {**phase, "distillation": {"share": 0.5}, "recalibration": 64}
-    train = {"device": "cpu", "heaviest": phase, "supernet": {**multi, "groups": 2}}
+    train = {"device": "cpu", "processes": 1, "heaviest": phase, "supernet": {**multi, "groups": 2}}
     data = {"kind": "arrays", "path": "bars.npz"}
     path = folder / "config.yaml"
     path.write_text(json.dumps({"space": "small.yaml", "data": data, "train": train}))

@@ -9,6 +9,9 @@ QUOTA = Path(
     "/sys/fs/cgroup/cpu.max"
 )  # of a container: microseconds it may compute in a period, and the period
 
+# The environment in which NumPy and torch, loaded afterwards, compute with one thread.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
 
 def usable_cores(quota: Path = QUOTA) -> int:
     """Cores by affinity, at most what a container's quota pays for in full, at least 1."""

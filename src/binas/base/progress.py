@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from binas.base.times import Seconds, duration
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
 LOG = logging.getLogger("binas")
 REDRAW_SECONDS = 0.1
+TRUSTED = 5.0  # seconds of work whose expected time is believed before any was done
 LINE_SECONDS, LONGEST = 15.0, 300.0  # between plain lines: first, and after some of them
 
 
@@ -69,6 +72,69 @@ class _Part(Progress):
     def say(self, text: str) -> None:
         """Pass it on."""
         self.whole.say(f"{self.name}: {text}" if self.name else text)
+
+
+class Several(Progress):
+    """Tells of several pieces of work as of one, by the seconds each is expected to take, by name.
+
+    The bar moves with the share of all these seconds that is done. The time left is what is expected of the rest; seconds
+    of work count as many times as what was done so far took longer than expected, so it comes true as the work goes on.
+    """
+
+    def __init__(self, progress: Progress, expected: Mapping[str, Seconds]) -> None:
+        self.progress, self.left = progress, dict(expected)
+        self.total = sum(seconds.total for seconds in expected.values())
+        self.planned = self.took = TRUSTED  # seconds of work so far: as expected, and really
+        self.what, self.now = "", Seconds()
+        self.start = self.since = time.monotonic()
+        self.first: float | None = None  # share that was done when it was first shown
+
+    def begin(self, what: str) -> None:
+        """A piece begins; those before it in order that did not are left out."""
+        while self.left and next(iter(self.left)) != what:
+            self.left.pop(next(iter(self.left)))
+        self.what, self.now = what, self.left.pop(what, Seconds())
+        self.start = self.since = time.monotonic()
+        self.first = None
+        self.progress.show(self._share(0.0), what, self._left(0.0, None))
+
+    def show(self, done: float, doing: str = "", left: float | None = None) -> None:
+        """The share and the time left of all."""
+        if self.first is None:
+            self.first, self.since = done, time.monotonic()
+        self.progress.show(self._share(done), f"{self.what} {doing}".strip(), self._left(done, left))
+
+    def say(self, text: str) -> None:
+        """Pass it on with the name of the piece."""
+        self.progress.say(f"{self.what}: {text}" if self.what else text)
+
+    def end(self) -> None:
+        """A piece is over: what it took says how fast the rest will be."""
+        elapsed = time.monotonic() - self.start
+        self.say(duration(elapsed))
+        self.planned, self.took = self._pace(1 - (self.first or 0.0), elapsed)
+        self.what, self.now = "", Seconds()
+
+    def _share(self, done: float) -> float:
+        rest = sum(seconds.total for seconds in self.left.values()) + (1 - done) * self.now.total
+        return 1 - rest / self.total if self.total else done
+
+    def _pace(self, done: float, elapsed: float) -> tuple[float, float]:
+        """Seconds of work as expected, and really, after ``done`` of this piece in ``elapsed`` seconds."""
+        if not self.now.work:
+            return self.planned, self.took
+        return self.planned + self.now.work * done, self.took + max(0.0, elapsed - self.now.fixed * done)
+
+    def _left(self, done: float, own: float | None) -> float:
+        """Seconds left of this piece, by its own speed as far as it is done, and of all that follow."""
+        elapsed, part = time.monotonic() - self.since, done - (self.first or 0.0)
+        planned, took = self._pace(part, elapsed)
+        pace = took / planned
+        full = self.now.work * pace + self.now.fixed
+        if part > 0:
+            full = (1 - part) * full + elapsed if full else elapsed / part
+        rest = sum(seconds.work * pace + seconds.fixed for seconds in self.left.values())
+        return rest + ((1 - done) * full if own is None else own)
 
 
 class Terminal(Progress):
@@ -128,15 +194,6 @@ class Terminal(Progress):
             self.bar = None
         self.say(duration(time.monotonic() - self.start))
         self.what = ""
-
-
-def duration(seconds: float) -> str:
-    """A time for people."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02d} min"
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
 def _line(done: float, doing: str, left: float | None) -> str:

@@ -27,13 +27,13 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 
 from binas.base import errors
+from binas.base.cores import ONE_THREAD
 from binas.base.errors import BinasError, WorkerError
 from binas.base.plugins import import_name
 from binas.base.progress import Progress
 
 Work = Callable[[Any, Progress], Any]  # item, progress -> result; both plain values or arrays of NumPy
 Make = Callable[..., Work]  # opens what the work needs, once in each worker
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 SHOWN_SECONDS = 0.2  # between two reports of how far a piece is
 _START = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from binas.base.workers import serve; serve()"

@@ -8,6 +8,14 @@ gc.disable()  # nothing is garbage while modules are loaded: a tenth of the time
 
 import io  # noqa: E402
 import os  # noqa: E402
+
+from binas.base.cores import ONE_THREAD  # noqa: E402
+
+# Threads that wait for each other spin, and beside other busy processes that all but stops them. This program shares its
+# work among processes of one thread (base/workers.py) instead; measuring sets the threads it is asked for.
+for _name, _value in ONE_THREAD.items():
+    os.environ.setdefault(_name, _value)  # now: NumPy and torch look at it when they are loaded
+
 import sys  # noqa: E402
 from typing import Annotated  # noqa: E402
 

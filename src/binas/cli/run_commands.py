@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,8 +13,12 @@ from binas.cli import views
 from binas.cli.options import RunFolder, Set, command
 from binas.cli.output import Reply, say, table
 
+if TYPE_CHECKING:
+    from binas.run.plan import Budget
+
+LASTS = "5 to 6 minutes on 2 free cores"
 ANNOUNCEMENT = (
-    "The demo, 5 to 6 minutes on 2 free cores: a family of small networks is trained on 16,000 pictures of clothes, every "
+    "The demo, {lasts}: a family of small networks is trained on 16,000 pictures of clothes, every "
     "design choice is measured for what it brings in accuracy and costs on this CPU, and for three limits on latency the "
     "best network is found, fine-tuned, compared with others chosen without the search, and exported. Interrupt it at any "
     "time; the same command goes on."
@@ -22,15 +26,33 @@ ANNOUNCEMENT = (
 TUNED_RIVALS = 8  # random networks per limit that --tune-rivals fine-tunes, and the hand-scaled one
 Out = Annotated[Path, typer.Option("--out", help="Folder of the run; a run that is there is continued.")]
 
+Time = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        metavar="TIME",
+        help="Fill this time: 90s, 15min, 2h, 1h30. What is not given is planned after a short look at how fast this "
+        "machine is.",
+    ),
+]
+
 app = typer.Typer()
 
 
-@command(app, "demo", "binas demo", "binas demo --out runs/mine --tune-rivals", "binas demo --quiet --json")
+@command(
+    app,
+    "demo",
+    "binas demo",
+    "binas demo --time 15min",
+    "binas demo --out runs/mine --tune-rivals",
+    "binas demo --quiet --json",
+)
 def demo(
     out: Out = Path("runs/demo"),
     tune_rivals: Annotated[
         bool, typer.Option("--tune-rivals", help="Also fine-tune networks that the search did not choose.")
     ] = False,
+    time: Time = None,
     changes: Set = None,
     progress: Any = None,
 ) -> Reply:
@@ -40,10 +62,13 @@ def demo(
     """
     from importlib.resources import as_file, files
 
+    from binas.run.start import budget_of
+
     chosen = [*(changes or []), *([f"compare.tune={TUNED_RIVALS}"] if tune_rivals else [])]
-    progress.say(ANNOUNCEMENT)
+    progress.say(ANNOUNCEMENT.format(lasts=LASTS if time is None else f"{time} as given"))
     with as_file(files("binas.run") / "demo.yaml") as config:
-        return run(out, config, chosen, progress=progress)
+        budget = budget_of(time, None, changes or ())  # the demo's own settings are not the user's
+        return _whole_run(out, config, chosen, False, budget, progress)
 
 
 @command(
@@ -51,6 +76,7 @@ def demo(
     "run",
     "binas run --out runs/demo",
     "binas run configs/fashion-mnist.yaml --out runs/fashion",
+    "binas run photos.yaml --out runs/photos --time 2h",
     "binas run --out runs/demo --set 'search.limits=[latency=30%, latency=60%]'",
 )
 def run(
@@ -69,12 +95,22 @@ def run(
             "--redo", help="Allow training that a change makes stale to be done again; RUN/old/ keeps it."
         ),
     ] = False,
+    time: Time = None,
     progress: Any = None,
 ) -> Reply:
     """Everything, from images to fine-tuned networks within your limits. Interrupt it at any time; the same command resumes.
 
     Only what a change makes stale is done again: another limit searches again, another device measures again.
     """
+    from binas.run.start import budget_of
+
+    return _whole_run(out, config, changes or [], redo, budget_of(time, config, changes or ()), progress)
+
+
+def _whole_run(
+    out: Path, config: Path | None, changes: list[str], redo: bool, budget: Budget | None, progress: Any
+) -> Reply:
+    """Start or resume a run, and show what it found."""
     from binas.run.start import configure, create_run, finish
 
     if os.environ.get("WORLD_SIZE", "1") != "1":
@@ -82,7 +118,7 @@ def run(
             "only training runs in several processes: launch `binas train RUN` with the same --config, and when it is "
             "done call `binas run --out RUN` without the launcher."
         )
-    started = create_run(out, configure(out, config, changes or ()), redo, progress)
+    started = create_run(out, configure(out, config, changes), redo, progress, budget=budget)
     done = finish(started, progress)
     story = started.story
 
@@ -101,19 +137,30 @@ def status(run: RunFolder) -> Reply:
     return views.status_reply(open_run(run))
 
 
-@command(app, "init", "binas init --data photos --out photos.yaml", "binas init --out config.yaml")
+@command(
+    app,
+    "init",
+    "binas init --data photos --out photos.yaml",
+    "binas init --data photos --time 2h --out photos.yaml",
+    "binas init --out config.yaml",
+)
 def init(
     data: Annotated[
         Path | None, typer.Option(help="Folder with one subfolder of images per class. [the demo's images]")
     ] = None,
     out: Annotated[Path, typer.Option(help="File to write; an existing one is kept.")] = Path("config.yaml"),
+    time: Time = None,
 ) -> None:
-    """Write a configuration to start from, with every setting explained, for a folder of images."""
+    """Write a configuration to start from, with every setting explained, for a folder of images.
+
+    The space and the size of the images are chosen by what is in the folder, and by the time where one is given.
+    """
+    from binas.base.times import parse_duration
     from binas.run.starter import write_starter
 
-    starter = write_starter(out, data)
+    starter = write_starter(out, data, None if time is None else parse_duration(time))
     files = ", ".join(map(str, starter.files))
-    say(starter.sentence(), f"Wrote {files}. Next: binas run {out} --out runs/{out.stem}")
+    say(*starter.sentences(), f"Wrote {files}. Next: binas run {out} --out runs/{out.stem}")
 
 
 @command(

@@ -252,6 +252,7 @@ def explain(
 
 
 def _show_explanation(explanation: Explanation, tables: Folder) -> None:
+    from binas.tables.conditions import disturbed
     from binas.tables.units import format_quantity
 
     problem, judged = explanation.problem, explanation.evaluation
@@ -268,6 +269,7 @@ def _show_explanation(explanation: Explanation, tables: Folder) -> None:
     say(*(standing.sentence(problem.describe_limits()) for standing in explanation.variants))
     if tables.choice is not None:
         say(f"Predicted by the estimator {tables.choice.chosen}: {tables.choice.why}")
+    say(*filter(None, (disturbed(name, cost.provenance) for name, cost in problem.costs.items())))
 
 
 def _decision_row(item: Decision, cost: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import FileError
 from binas.base.files import write_text
-from binas.base.progress import duration
+from binas.base.times import duration
 from binas.cli.output import Reply, say, table, table_of_known
 from binas.tasks._base import Task
 

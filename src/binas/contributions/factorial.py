@@ -20,7 +20,7 @@ from binas.contributions.design import Design, sparse_rows, table_of
 from binas.contributions.journal import Journal
 from binas.contributions.normal import GROUPS, Recorded, Sums, normal_equations
 from binas.contributions.outcomes import Evaluator, OutcomeKind
-from binas.contributions.passes import PathsOf, check_measurable, measure
+from binas.contributions.passes import PassesOf, PathsOf, check_measurable, measure
 from binas.contributions.paths import balanced_paths
 from binas.contributions.shrinkage import Settings, choose_settings, covariance, fit
 from binas.space.sampling import sample_many
@@ -41,11 +41,13 @@ def factorial(
     target: float | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    outcomes: PassesOf | None = None,
 ) -> Iterator[Contributions]:
     """Measure up to ``passes`` passes over the evaluator's images, giving better answers on the way.
 
     With a ``target`` it ends as soon as the stability of the ranking (:func:`stability`) reaches it. Passes that
-    are recorded are not measured again, and the answer is the same as without interruption.
+    are recorded are not measured again, and the answer is the same as without interruption. ``outcomes`` gives those of
+    passes, in other processes perhaps.
     """
     check_measurable(evaluator.space, evaluator.images, GROUPS)
     if passes < 2:
@@ -55,7 +57,7 @@ def factorial(
     for look in looks(passes):
         if look < done and target is None:
             continue  # a poorer answer than the one that was there
-        measure(evaluator, journal, look, paths, progress, passes, note)
+        measure(evaluator, journal, look, paths, progress, passes, note, outcomes)
         answer, stable = factorial_contributions(Recorded(design, journal, look, seed, kinds_of(outcome)))
         note = f", stability {stable:.3f}"
         stop = target is not None and stable >= target

@@ -27,7 +27,7 @@ from binas.base.progress import Progress
 from binas.contributions.design import table_of
 from binas.contributions.journal import Journal
 from binas.contributions.outcomes import Array, Evaluator, Indices
-from binas.contributions.passes import PathsOf, check_measurable, measure
+from binas.contributions.passes import PassesOf, PathsOf, check_measurable, measure
 from binas.contributions.paths import DEPTH, Paths, conditioned_paths
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
@@ -83,8 +83,12 @@ def paper(
     reading: Reading = "base",
     seed: int = 0,
     progress: Progress | None = None,
+    outcomes: PassesOf | None = None,
 ) -> Iterator[Contributions]:
-    """Measure, and give the answer after every new repeat; passes that are recorded are not measured again."""
+    """Measure, and give the answer after every new repeat; passes that are recorded are not measured again.
+
+    ``outcomes`` gives those of passes, in other processes perhaps.
+    """
     check_measurable(evaluator.space, evaluator.images, 2)
     if repeats < 1:
         raise ConfigError(f"the paper protocol needs at least one repeat, got {repeats}.")
@@ -92,7 +96,7 @@ def paper(
     each, paths = paper_passes(space), paper_paths(space, seed)
     done = journal.first_missing(repeats * each)
     for repeat in range(max(1, done // each), repeats + 1):
-        measure(evaluator, journal, repeat * each, paths, progress, repeats * each, note)
+        measure(evaluator, journal, repeat * each, paths, progress, repeats * each, note, outcomes)
         answer = paper_contributions(space, journal, repeat, reading, {"seed": seed})
         note = f", E[Acc] {answer.base:.2f} % after {repeat} of {repeats} repeats"
         yield answer

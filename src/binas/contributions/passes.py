@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from binas.space.space import SearchSpace
 STRETCH = 8192  # images whose paths are drawn at once
 
 PathsOf = Callable[[Indices, int], Paths]
+PassesOf = Callable[[Sequence[int]], Iterable[Outcomes]]  # the outcomes of passes, by their numbers
 
 
 def check_measurable(space: SearchSpace, images: int, least: int) -> None:
@@ -34,12 +35,19 @@ def measure(
     progress: Progress | None = None,
     total: int | None = None,
     note: str = "",
+    passes: PassesOf | None = None,
 ) -> None:
-    """Record the passes before ``end`` that are not recorded yet; ``total`` there may be, ``note`` is shown beside."""
+    """Record the passes before ``end`` that are not recorded yet; ``total`` there may be, ``note`` is shown beside.
+
+    ``passes`` gives their outcomes, in other processes perhaps.
+    """
     progress, total = progress or Progress(), total or end
-    for number in range(journal.first_missing(end), end):
-        if not journal.has(number):  # one that was damaged and deleted costs one pass
-            journal.write(number, _checked(_outcomes(evaluator, number, paths), evaluator.images, number))
+    missing = [number for number in range(end) if not journal.has(number)]
+    found = (
+        (pass_outcomes(evaluator, number, paths) for number in missing) if passes is None else passes(missing)
+    )
+    for number, outcomes in zip(missing, found, strict=True):
+        journal.write(number, _checked(outcomes, evaluator.images, number))
         progress.show((number + 1) / total, f"pass {number + 1} of {total}{note}")
 
 
@@ -58,7 +66,8 @@ def _checked(outcomes: Outcomes, images: int, number: int) -> Outcomes:
     return outcomes
 
 
-def _outcomes(evaluator: Evaluator, number: int, paths: PathsOf) -> Outcomes:
+def pass_outcomes(evaluator: Evaluator, number: int, paths: PathsOf) -> Outcomes:
+    """The outcomes of one pass over all images, which depend on its number only."""
     parts = []
     for start in range(0, evaluator.images, STRETCH):
         images = np.arange(start, min(start + STRETCH, evaluator.images))

@@ -8,7 +8,7 @@ are kept, because they tell how much of a ranking is noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -50,11 +50,13 @@ def measure_samples(
     known: Samples | None = None,
     about: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
+    outcomes: Callable[[Sequence[Architecture]], Iterable[Correct]] | None = None,
 ) -> Iterator[Samples]:
     """Measure architectures one by one, giving all rows so far after each new one; rows of ``known`` stay.
 
     With ``recalibration`` > 0 each network's BatchNorm is first re-estimated on that many training images.
-    ``about`` says in the provenance what was measured; ``known`` must say the same.
+    ``about`` says in the provenance what was measured; ``known`` must say the same. ``outcomes`` says which images each of
+    some architectures classifies rightly, in other processes perhaps.
     """
     facts = {"images": len(images), "recalibrated_on": recalibration, **(about or {})}
     provenance = Provenance(source="measured", date=today(), tool=f"binas {__version__}", **facts)
@@ -65,8 +67,13 @@ def measure_samples(
     missing = [item for item in architectures if item not in rows]
     if not missing:
         yield Samples(supernet.space, tuple(rows.values()), provenance)
-    for number, architecture in enumerate(missing, total - len(missing) + 1):
-        (right,) = correct_images(supernet, architecture, data, [images], recalibration)
+    measured = (
+        (correct_images(supernet, item, data, [images], recalibration)[0] for item in missing)
+        if outcomes is None
+        else outcomes(missing)
+    )
+    pairs = zip(missing, measured, strict=True)
+    for number, (architecture, right) in enumerate(pairs, total - len(missing) + 1):
         rows[architecture] = sample_of(architecture, right, halves)
         progress.show(number / total, f"architecture {number} of {total}")
         yield Samples(supernet.space, tuple(rows.values()), provenance)

@@ -13,9 +13,10 @@ from binas.base.packages import installed_version
 from binas.costs.backends import BACKENDS, Backend, make_backend
 from binas.costs.machine import cpu_name
 from binas.costs.meters import energy_zones
-from binas.costs.session import CONTROL, NOISY, Plan
+from binas.costs.session import CONTROL, Plan
 from binas.costs.settings import DEVICES, Settings
 from binas.costs.statistics import Estimate, estimate
+from binas.tables.conditions import NOISY
 from binas.version import __version__
 
 PACKAGES = ("torch", "onnx", "onnxruntime", "openvino", "numpy", "scipy", "highspy", "pyscipopt")

@@ -72,6 +72,7 @@ class Measuring:
             statistic=f"quantile {measured.quantile:g} of the samples",
             repeats=min(item.count for item in estimates),
             dispersion=max(item.uncertainty for item in estimates),
+            disturbance=measured.control.spread,
             date=today(),
             tool=f"binas {__version__}",
             **self.settings.to_data(),
@@ -153,6 +154,27 @@ def measure_space(
     measured = how.run(job.entries, _builder(space, workloads.all(), [*fit, *held_out]))
     cost = make_cost(job, measured, how.kind, name, how.provenance(measured), given)
     return MeasuredCost(cost, measured)
+
+
+def seconds_to_prepare(space: SearchSpace, settings: Settings) -> tuple[float, float]:
+    """Seconds to prepare all blocks of a space for measuring, and one whole network, from a few of them."""
+    start = time.perf_counter()
+    workloads = space_workloads(space)
+    building, known, backend = time.perf_counter() - start, workloads.all(), make_backend(settings)
+    corners = [space.extreme(largest) for largest in (False, True)]
+    device = BackendDevice(backend, _builder(space, known, corners), None)
+
+    def prepare(entries: Sequence[str]) -> float:
+        start = time.perf_counter()
+        for entry in entries:
+            device.warm_up(entry)
+        return (time.perf_counter() - start) / len(entries)
+
+    with backend.pinned():
+        prepare([CONTROL])  # packages are loaded now
+        block = prepare(list(known)[:: max(1, len(known) // 3)])
+        network = prepare([network_entry(corner) for corner in corners])
+    return building + len(known) * block, network
 
 
 def only_measurable(costs: Mapping[str, Cost], where: str) -> str:

@@ -24,10 +24,10 @@ from binas.base.errors import MeasureError
 from binas.base.progress import Progress
 from binas.costs.journal import Journal, Sample
 from binas.costs.statistics import Drift, Estimate, estimate, find_drift
+from binas.tables.conditions import NOISY
 
 CONTROL = "control"
 LOOK_EVERY = 5  # further rounds between two looks at which entries are settled
-NOISY = 0.10  # a quarter of the control's samples being this much slower makes a machine noisy
 
 
 class Device(Protocol):

@@ -84,10 +84,19 @@ class FileImages:
         return FileImages(self.source, labels, self.classes, self.form, self.rows[chosen])
 
     def batches(
-        self, size: int, *, seed: int | None = None, epoch: int = 0, start: int = 0, drop_last: bool = False
+        self,
+        size: int,
+        *,
+        seed: int | None = None,
+        epoch: int = 0,
+        start: int = 0,
+        drop_last: bool = False,
+        places: Sequence[int] | None = None,
     ) -> Iterator[Batch]:
         """One pass in batches of ``size`` images; see :class:`binas.data.images.Images`."""
-        plan = batch_rows(len(self), size, seed=seed, epoch=epoch, start=start, drop_last=drop_last)
+        plan = batch_rows(
+            len(self), size, seed=seed, epoch=epoch, start=start, drop_last=drop_last, places=places
+        )
         for group, images in work_ahead((rows.tolist() for rows in plan), self.decode, self.form.workers):
             indices = torch.tensor(group)
             yield Batch(torch.stack(images), self.labels[indices], indices)
@@ -135,15 +144,19 @@ class FileImages:
         return [problem for _, group in results for problem in group if problem]
 
 
+def fits_memory(parts: Sequence[IndexedImages]) -> bool:
+    """Whether the images that are in files may be kept in memory, decoded."""
+    in_files = [part for part in parts if isinstance(part, FileImages)]
+    return sum(len(part) * part.channels * part.size[0] * part.size[1] for part in in_files) <= CACHED_BYTES
+
+
 def prepare(parts: Sequence[IndexedImages], cache: bool | None, check: bool) -> list[Images]:
     """The parts, with those in files decoded into memory or checked; all unreadable images in one error.
 
     ``cache`` True decodes into memory, False leaves images in files, None decides by size (``CACHED_BYTES``
     for all parts). Images left in files are decoded once if ``check``, else only their headers are read.
     """
-    in_files = [part for part in parts if isinstance(part, FileImages)]
-    needed = sum(len(part) * part.channels * part.size[0] * part.size[1] for part in in_files)
-    keep = needed <= CACHED_BYTES if cache is None else cache
+    keep = fits_memory(parts) if cache is None else cache
     ready: list[Images] = []
     problems: list[str] = []
     for part in parts:

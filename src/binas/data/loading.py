@@ -8,7 +8,7 @@ from binas.base.errors import PluginError
 from binas.data.arrays import from_arrays, read_npz
 from binas.data.config import KINDS, DataConfig
 from binas.data.dataset import ImageData
-from binas.data.division import Division, Parts, divide
+from binas.data.division import Division, Parts, divide, glimpse
 from binas.data.fashion import embedded, fashion_mnist
 from binas.data.folder import image_folder
 from binas.data.huggingface import dataset_parts
@@ -54,6 +54,13 @@ def load_huggingface(source: DataConfig) -> ImageData:
         if source.streaming
         else _divided(source, dataset_parts(source))
     )
+
+
+def glimpse_folder(source: DataConfig, count: int) -> tuple[ImageData, tuple[int, int, int]]:
+    """A few images of each part of a folder, and the numbers of images of all parts; see :func:`glimpse`."""
+    assert source.path is not None  # the model requires it
+    parts = image_folder(source.path, source.names, source.form)
+    return glimpse(source.title, parts, _division(source), count, source.cache)
 
 
 def _divided(source: DataConfig, parts: Parts) -> ImageData:

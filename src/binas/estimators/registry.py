@@ -11,6 +11,7 @@ from binas.base.plugins import load_plugins
 from binas.estimators._base import Estimator
 from binas.estimators.bilinear import BilinearEstimator
 from binas.estimators.closed_form import AdditivePredictor, BilinearPredictor, QuadraticPredictor
+from binas.estimators.gaussian_process import GaussianProcess
 from binas.estimators.links import LinkName
 from binas.estimators.within_stage import CorrectedEstimator, WithinStageEstimator
 from binas.tables.contributions import Contributions
@@ -49,7 +50,7 @@ def _corrected(pairs: bool, contributions: Contributions | None) -> Estimator:
 def _mlp(contributions: Contributions | None) -> Estimator:
     from binas.estimators.mlp import MLPPredictor  # loads torch
 
-    return MLPPredictor(link="log")
+    return MLPPredictor()
 
 
 BUILT_IN = (
@@ -86,14 +87,14 @@ BUILT_IN = (
         "ridge",
         5,
         "one effect per choice, learned from samples on the scale -log(1 - accuracy)",
-        lambda contributions: AdditivePredictor(link="log"),
+        lambda contributions: AdditivePredictor(),
         learns=True,
     ),
     Candidate(
         "within-stage",
         6,
         "effects and all pairs of choices inside a stage, learned from samples on the log scale",
-        lambda contributions: WithinStageEstimator(link="log"),
+        lambda contributions: WithinStageEstimator(),
         learns=True,
     ),
     Candidate(
@@ -108,7 +109,7 @@ BUILT_IN = (
         "bilinear",
         8,
         "every config with every depth (paper, 4.2); not proven by folding, search with miqcp or evolution",
-        lambda contributions: BilinearPredictor(link="log", solver="ridge"),
+        lambda contributions: BilinearPredictor(),
         learns=True,
         automatic=False,
     ),
@@ -116,13 +117,22 @@ BUILT_IN = (
         "quadratic",
         9,
         "all pairs of choices (paper, 4.2); not proven by folding, search with miqcp or evolution",
-        lambda contributions: QuadraticPredictor(link="log", solver="ridge"),
+        lambda contributions: QuadraticPredictor(),
+        learns=True,
+        automatic=False,
+    ),
+    Candidate(
+        GaussianProcess.kind,
+        10,
+        "an effect per choice and what depends on all others, by likelihood; nothing is proven, search with frank-wolfe or "
+        "evolution",
+        lambda contributions: GaussianProcess(),
         learns=True,
         automatic=False,
     ),
     Candidate(
         "mlp",
-        10,
+        11,
         "a network of the choices (needs torch); nothing is proven, search with frank-wolfe or evolution",
         _mlp,
         learns=True,

@@ -93,6 +93,20 @@ def draw_frontier(figure: Any, numbers: Numbers) -> None:
     axes.legend(frameon=False, fontsize=8)
 
 
+def draw_rivals(figure: Any, numbers: Numbers) -> None:
+    """Accuracy against cost of several kinds of networks, with standard errors; the first kind is ours, joined by a line."""
+    axes = _axes(figure)
+    for n, (name, points) in enumerate(numbers["series"].items()):
+        x, y = [point["cost"] for point in points], [point["accuracy"] for point in points]
+        errors = [point["error"] for point in points]
+        line, size = ("-", 7) if n == 0 else ("none", 5)
+        style = {"color": COLOURS[n % 6], "marker": MARKERS[n % 4], "markersize": size, "linestyle": line}
+        axes.errorbar(x, y, errors, **style, capsize=2, zorder=3 if n == 0 else 2, label=_words(name))
+    labels = {"xlabel": f"{numbers['cost']} ({numbers['unit']})", "ylabel": "test accuracy (%)"}
+    axes.set(**labels, title=_words(numbers["title"]))
+    axes.legend(frameon=False, fontsize=8)
+
+
 def _insights(figure: Any, numbers: Numbers) -> None:
     """The three panels of the paper's figure 6."""
     insights, stages = numbers["insights"], [stage["name"] for stage in numbers["space"]["stages"]]

@@ -21,7 +21,7 @@ from binas.search.frontier import frontier
 from binas.search.limits import parse_limits
 from binas.search.problem import SearchProblem
 from binas.space.space import OptionValue, SearchSpace
-from binas.tables.conditions import describe
+from binas.tables.conditions import describe, disturbed
 from binas.tables.costs import Cost
 from binas.tables.entries import Column
 from binas.tables.samples import Samples
@@ -52,6 +52,7 @@ def report_numbers(data: ReportData) -> dict[str, Any]:
         "cost": data.cost,
         "unit": data.traced.unit.name,
         "conditions": describe(data.traced.provenance),
+        "disturbed": disturbed(data.cost, data.traced.provenance),
         "sources": _sources(data),
         "costs": {name: _cost(cost) for name, cost in data.costs.costs.items()},
         "contributions": {"base": data.contributions.base, **_column(data.contributions.values)},

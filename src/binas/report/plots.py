@@ -11,7 +11,7 @@ from typing import Any
 
 from binas.base.errors import FileError
 from binas.base.files import write_bytes, write_text
-from binas.report.figures import Draw, draw_formula, draw_frontier, png
+from binas.report.figures import Draw, draw_formula, draw_frontier, draw_rivals, png
 from binas.report.frontier_numbers import frontier_points
 from binas.report.page import FIGURES, page
 from binas.search.frontier import Frontier
@@ -30,6 +30,11 @@ def plot_frontier(frontier: Frontier, path: Path) -> None:
 def plot_verification(cost: Cost, path: Path) -> None:
     """Write predicted against measured networks: a page that shows the architecture of each, or a picture."""
     _write(path, verification_plot(cost), (6, 6), draw_formula)
+
+
+def plot_rivals(numbers: Mapping[str, Any], path: Path) -> None:
+    """Write a picture of ``series`` (kind of networks -> points with cost, accuracy, error) under a ``title``."""
+    write_bytes(path, png(numbers, (8, 5), draw_rivals))
 
 
 def frontier_plot(frontier: Frontier) -> dict[str, Any]:

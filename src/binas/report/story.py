@@ -68,11 +68,15 @@ def _bought(compared: Sequence[Verdict]) -> str:
     known = {name: both for name, both in reached.items() if any(value is not None for value in both[0])}
     if not known:
         return ""
-    how = "after the same fine-tuning" if alike[0].tuned else "before any fine-tuning"
-    own = "" if alike[0].tuned else f"the found reach {_percents([item.found for item in alike])}, "
-    parts = _listed([f"{name} {_percents(values)}" for name, (values, _) in known.items()])
+    how = "After the same fine-tuning" if alike[0].tuned else "Before any fine-tuning"
+    reach: dict[str, Sequence[float | None]] = {name: some for name, (some, _) in known.items()}
+    if not alike[0].tuned:
+        reach = {"what was found": [item.found for item in alike], **reach}
+    (first, values), *others = reach.items()
+    parts = [f"{first} is right on {_percents(values)}", *(f"{name} on {_percents(x)}" for name, x in others)]
     leads = list(zip(*(leads for _, leads in known.values()), strict=True))
-    return f"Under the same limits, {how}, {own}{parts}: {_judged(leads, len(known))}."
+    limits = "limits" if len(alike) > 1 else "limit"
+    return f"{how} {', '.join(parts)} under the same {limits}: {_judged(leads, len(known))}."
 
 
 def _judged(leads: Sequence[Sequence[Difference | None]], rivals: int) -> str:

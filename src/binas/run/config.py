@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from binas.base.errors import ConfigError, several
 from binas.base.files import YamlDocument, exists, parse_yaml, read_yaml, write_text
+from binas.base.identity import flattened
 from binas.base.settings import Settings
 from binas.data.config import DataConfig
 from binas.report.assemble import CONFIG
@@ -67,7 +68,7 @@ def load_config(path: Path | None = None, changes: Iterable[Change] = ()) -> Run
         raise ConfigError(f"{path} must hold keys and values, such as 'space: demo'.")
     typed = [_read_change(change) if isinstance(change, str) else change for change in changes]
     for name, value in typed:
-        _apply(data, name, value)
+        set_value(data, name, value)
     try:
         config = config_model().model_validate(data)
     except ValidationError as error:
@@ -75,6 +76,14 @@ def load_config(path: Path | None = None, changes: Iterable[Change] = ()) -> Run
         problems = [_describe(item, document, [name for name, _ in typed]) for item in error.errors()]
         raise ConfigError(several(where, list(dict.fromkeys(problems)), "See docs/settings.md.")) from error
     return _resolve(config, path.parent if path else Path())
+
+
+def given_settings(path: Path | None, changes: Iterable[Change] = ()) -> frozenset[str]:
+    """Dotted names of the settings that a file and ``changes`` set; what they leave out has its default."""
+    data = None if path is None else read_yaml(path).data
+    written = flattened(data) if isinstance(data, dict) else {}
+    typed = dict(_read_change(change) if isinstance(change, str) else change for change in changes)
+    return frozenset({*written, *flattened(typed)})
 
 
 def save_config(config: RunConfig, path: Path) -> None:
@@ -97,7 +106,7 @@ def _read_change(text: str) -> tuple[str, Any]:
     return name.strip(), parse_yaml(value, f"--set {name.strip()}").data
 
 
-def _apply(data: dict[str, Any], name: str, value: Any) -> None:
+def set_value(data: dict[str, Any], name: str, value: Any) -> None:
     """Set one value named by its dotted path."""
     *parents, last = name.split(".")
     if name in _path_settings() and isinstance(value, str | Path) and exists(Path(value)):

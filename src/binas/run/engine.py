@@ -18,10 +18,11 @@ from binas.base.errors import ConfigError, FileError
 from binas.base.files import exists
 from binas.base.identity import changes, identity_of
 from binas.base.lock import locked
-from binas.base.progress import Progress
+from binas.base.progress import Progress, Several
 from binas.costs.machine import describe_machine
 from binas.run.config import FILE, load_config
 from binas.run.log import log_event, now
+from binas.run.plan import expectation
 from binas.run.records import (
     FOLDER as RECORDS,
     Record,
@@ -74,19 +75,19 @@ def _changes(was: dict[str, Any], now: dict[str, Any]) -> list[str]:
     return changes(*plain) + changed
 
 
-def plan(run: Run, steps: Sequence[Step]) -> list[State]:
+def states(run: Run, steps: Sequence[Step]) -> list[State]:
     """How every step stands, without doing anything; what follows a step that is not done waits for it."""
-    states: dict[str, State] = {}
+    found: dict[str, State] = {}
     for step in steps:
         state = judge(run, step)
         before = (*step.after, *step.order)
-        waits = [name for name in before if name in states and states[name].word != "done"]
+        waits = [name for name in before if name in found and found[name].word != "done"]
         if waits and state.record is not None:
             own = [reason for reason in state.reasons if not reason.startswith("files of ")]
             reasons = (*own, f"{' and '.join(waits)} first")
             state = State(step, "stale", state.record, state.inputs, reasons)
-        states[step.name] = state
-    return list(states.values())
+        found[step.name] = state
+    return list(found.values())
 
 
 def refuse_expensive(run: Run, steps: Sequence[Step]) -> None:
@@ -145,18 +146,30 @@ def _new_inputs(state: State) -> bool:
 
 def advance(run: Run, steps: Sequence[Step], progress: Progress | None = None) -> list[str]:
     """Do what is not done of ``steps``, in order; the names of those that were done now."""
-    progress, done = progress or Progress(), []
+    done: list[str] = []
     with locked(run.folder):
         _check_current(run)
-        for step in steps:
-            state = judge(run, step)
-            if state.word != "done":
-                if state.record is not None:
-                    _refuse_lost(run.folder, step, state.record)
-                _check_before(run, step)
-                _do(run, state, progress)
-                done.append(step.name)
+        with _as_one(run, steps, progress or Progress()) as shown:
+            for step in steps:
+                state = judge(run, step)
+                if state.word != "done":
+                    if state.record is not None:
+                        _refuse_lost(run.folder, step, state.record)
+                    _check_before(run, step)
+                    _do(run, state, shown)
+                    done.append(step.name)
     return done
+
+
+@contextmanager
+def _as_one(run: Run, steps: Sequence[Step], progress: Progress) -> Iterator[Progress]:
+    """One progress of all steps that are to be done, by the time each is expected to take."""
+    left = [state.step for state in states(run, steps) if state.word != "done"]
+    if len(left) < 2:
+        yield progress
+        return
+    with progress.during(run.folder.absolute().name):
+        yield Several(progress, expectation(run, left))
 
 
 def _check_current(run: Run) -> None:

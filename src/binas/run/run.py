@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -125,6 +125,13 @@ class Run:
             for values in (record.inputs, settings_of(self))
         )
         return DATA.read(self).fingerprint if was == now else None
+
+    def changed(self, config: RunConfig) -> Run:
+        """The same run with another configuration; images that are read already and stay the same are kept."""
+        other = replace(self, config=config)
+        if "data" in self.__dict__ and config.data == self.config.data:
+            other.__dict__["data"] = self.data
+        return other
 
     def network_name(self, architecture: Architecture | str) -> str:
         """The name of an architecture's network in this run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeVar
 
 from binas.base import lock
@@ -11,8 +12,10 @@ from binas.base.errors import ConfigError, FileError
 from binas.base.files import exists
 from binas.base.identity import flattened
 from binas.base.progress import Progress
-from binas.run.config import FILE, Change, RunConfig, load_config, save_config
+from binas.base.times import parse_duration
+from binas.run.config import FILE, Change, RunConfig, given_settings, load_config, save_config
 from binas.run.engine import advance, clear_expensive, judge, redo, refuse_expensive
+from binas.run.plan import FILE as PLAN, Budget, plan_run
 from binas.run.run import Run, open_run
 from binas.space.files import load_space
 from binas.tasks import all_steps, all_tasks
@@ -30,15 +33,17 @@ def run(
     *,
     redo: bool = False,
     progress: Progress | None = None,
+    time: str | None = None,
     **changes: Mapping[str, Any] | Any,
 ) -> Run:
     """Everything from images to fine-tuned networks within the limits; what is done already is not done again.
 
-    ``changes`` are parts of the configuration, such as ``search={"limits": ["latency=40%"]}``. Interrupt it at any time;
-    the same call resumes.
+    ``changes`` are parts of the configuration, such as ``search={"limits": ["latency=40%"]}``. With a ``time`` such as
+    ``2h`` what they and the file leave open is planned to fill it. Interrupt it at any time; the same call resumes.
     """
     named = [(name, value) for name, value in flattened(changes).items()]
-    started = create_run(Path(out), configure(Path(out), config, named), redo, progress)
+    budget = budget_of(time, None if config is None else Path(config), named)
+    started = create_run(Path(out), configure(Path(out), config, named), redo, progress, budget=budget)
     finish(started, progress)
     return started
 
@@ -50,18 +55,25 @@ def configure(out: Path, config: str | Path | None = None, changes: Iterable[Cha
     return load_config(path, changes)
 
 
+def budget_of(text: str | None, config: Path | None = None, changes: Iterable[Change] = ()) -> Budget | None:
+    """The time as it is written, with the settings that a file and ``changes`` give; None without a time."""
+    return None if text is None else Budget(parse_duration(text), given_settings(config, changes))
+
+
 def create_run(
     folder: Path,
     config: RunConfig,
     redo: bool = False,
     progress: Progress | None = None,
     tasks: Iterable[Task] | None = None,
+    budget: Budget | None = None,
 ) -> Run:
-    """Start a run in ``folder``, or give the one there this configuration.
+    """Start a run in ``folder``, or give the one there this configuration, with what fills a time ``budget``.
 
     A change that makes finished training stale is refused, unless ``redo`` allows it; then its weights are set aside.
     What would fail later in any of ``tasks`` (all of them unless given) is refused now.
     """
+    started, progress = monotonic(), progress or Progress()
     old = open_run(folder) if exists(folder / FILE) else None
     config = with_shards(config, None if old is None else old.config)
     new = Run(folder, config, load_space(config.space), redo)
@@ -74,15 +86,20 @@ def create_run(
         check_training(new.settings(TrainSettings), new.settings(FinetuneSettings), new.data)
     for task in all_tasks().values() if tasks is None else tasks:
         _check_task(new, task)
+    plan = None
+    if budget is not None:
+        new, plan = plan_run(new, None if redo else old, budget, started, progress)
     steps = all_steps()
     if not redo:
         refuse_expensive(new, steps)
     with lock.locked(folder):
         if redo:
-            clear_expensive(new, steps, progress or Progress())
+            clear_expensive(new, steps, progress)
         SPACE.write(new, new.space)
+        if plan is not None:
+            plan.save(folder / PLAN)
         save_config(
-            config.model_copy(update={"space": SPACE.file}), folder / FILE
+            new.config.model_copy(update={"space": SPACE.file}), folder / FILE
         )  # last: with it the folder is a run
     return new
 
@@ -123,7 +140,7 @@ def _check_free(folder: Path) -> None:
     """Refuse a folder that holds anything but the beginning of a run that was killed."""
     if not folder.is_dir():
         raise FileError(f"{folder} is a file. Give a new or empty folder as --out.")
-    own = (lock.FILE, SPACE.file, f".{SPACE.file}.", f".{FILE}.")
+    own = (lock.FILE, *(name for file in (SPACE.file, PLAN) for name in (file, f".{file}.")), f".{FILE}.")
     others = [path.name for path in folder.iterdir() if not path.name.startswith(own)]
     if others:
         raise FileError(f"{folder} holds other files and no {FILE}. Give an empty or new folder as --out.")

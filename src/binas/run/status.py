@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from binas.run.engine import State, plan
+from binas.run.engine import State, states
 from binas.run.log import read_log
+from binas.run.plan import plan_of
 from binas.tasks import all_steps
 
 if TYPE_CHECKING:
@@ -39,25 +40,25 @@ class Standing:
 
 def standings(run: Run) -> list[Standing]:
     """How every step stands."""
-    events = read_log(run.folder)
-    return [standing(state, events) for state in plan(run, all_steps())]
+    events, plan = read_log(run.folder), plan_of(run)
+    planned = {} if plan is None else {name: seconds.total for name, seconds in plan.expected.items()}
+    return [standing(state, events, planned.get(state.step.name)) for state in states(run, all_steps())]
 
 
-def standing(state: State, events: list[dict[str, Any]]) -> Standing:
-    """One step with its times, by its record and the events of the log."""
+def standing(state: State, events: list[dict[str, Any]], planned: float | None = None) -> Standing:
+    """One step with its times, by its record and the events of the log; where they say nothing, as it was planned."""
     record = state.record
     finished = record is not None and record.state == "finished"
     took = record.seconds if record is not None and finished else None
     if state.word == "done":
         return Standing(state, took, 0.0)
-    if state.word == "started":
-        return Standing(state, took, _by_rate(state.step.name, events))
-    return Standing(state, took, _by_record(state))
+    left = _by_rate(state.step.name, events) if state.word == "started" else _by_record(state)
+    return Standing(state, took, planned if left is None else left)
 
 
 def _by_record(state: State) -> float | None:
     """The time it took before, by the ratio of the setting it grows with."""
-    record, amount = state.record, state.step.amount
+    record, amount = state.record, next((item.setting for item in state.step.amounts), None)
     if record is None or record.state != "finished":
         return None
     was, now = (inputs.get(amount) if amount else None for inputs in (record.inputs, state.inputs or {}))

@@ -12,6 +12,7 @@ from binas.base.errors import TableError
 from binas.tables.entries import Provenance
 
 KEYS = ("device", "runtime", "threads", "batch", "dtype", "memory_format", "onednn")
+NOISY = 0.10  # disturbance: a quarter of the control's samples being this much slower makes a machine noisy
 Condition = str | int
 
 
@@ -24,6 +25,17 @@ def conditions(provenance: Provenance) -> dict[str, Condition]:
 def describe(provenance: Provenance) -> str:
     """The conditions for people: ``Pixel 9, TFLite, 1 thread, batch 1, float32``; empty where none are stated."""
     return ", ".join(_word(key, value) for key, value in conditions(provenance).items())
+
+
+def disturbed(name: str, provenance: Provenance) -> str | None:
+    """The sentence to read beside a cost that was measured while the machine did something else as well."""
+    if provenance.disturbance is None or provenance.disturbance <= NOISY:
+        return None
+    return (
+        f"The machine was busy while {name} was measured: a quarter of the samples of one fixed piece of work took over "
+        f"{provenance.disturbance:.0%} longer than it needs. What was measured is a low quantile, which such disturbance "
+        "hardly moves, but a quiet machine gives a better table."
+    )
 
 
 def _word(key: str, value: Condition) -> str:

@@ -60,6 +60,7 @@ class Provenance(BaseModel):
     statistic: str | None = None
     repeats: int | None = None
     dispersion: float | None = None
+    disturbance: float | None = None  # a quarter of the control's samples took more than so much longer
     date: str | None = None
     tool: str | None = None
     calibration: Calibration | None = None

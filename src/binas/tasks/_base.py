@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from binas.base.settings import Settings
+from binas.base.times import Seconds
+from binas.tasks.outlook import Amount, SecondsOf
 
 if TYPE_CHECKING:
     from binas.base.progress import Progress
@@ -29,8 +31,8 @@ class Step:
     ``order`` names steps that must be done first and count through ``facts`` only. ``files`` are patterns within the
     folder, ``scratch`` what the step leaves there when interrupted, ``kept`` what it uses again until it is redone on
     request. An ``expensive`` step is not done again unasked; one that ``sorts`` decides itself which of its old files it
-    can use. Its time grows with the setting ``amount``. ``version`` is raised when the code makes something else of the
-    same inputs.
+    can use. ``seconds`` says how long it will take, ``amounts`` which settings that grows with. ``version`` is raised when
+    the code makes something else of the same inputs.
     """
 
     name: str
@@ -45,7 +47,8 @@ class Step:
     kept: tuple[str, ...] = ()
     expensive: bool = False
     sorts: bool = False
-    amount: str | None = None
+    seconds: SecondsOf = lambda _: Seconds()
+    amounts: tuple[Amount, ...] = ()
     version: int = 1
 
 

@@ -1,6 +1,7 @@
 """What tasks hand to each other: typed files of a run, each registered once with its name.
 
 RUN/config.yaml          the configuration with all its values; RUN/space.yaml the space
+RUN/plan.json            what was chosen for a time that was given (binas.run.plan)
 RUN/data.json            what the images are: fingerprint, classes, counts
 RUN/heaviest/            weights of the heaviest network; RUN/supernet/ those of the supernet
 RUN/costs.json           what each choice costs, verified on whole networks

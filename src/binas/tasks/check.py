@@ -13,16 +13,20 @@ from pydantic import Field
 from binas.base.errors import FileError
 from binas.base.progress import Progress
 from binas.base.settings import Settings
+from binas.base.times import Seconds
 from binas.estimators.choosing import Choice, choose_estimator
 from binas.estimators.judging import CostLimit
 from binas.search.limits import parse_limits
 from binas.tables.samples import Samples
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import CHOICE, SAMPLES
+from binas.tasks.outlook import Amount, Outlook
 
 if TYPE_CHECKING:
     from binas.run.folder import Folder
     from binas.run.run import Run
+
+RESAMPLING, PER_NETWORK = 7e-3, 4e-5  # seconds per resample, and for each network in it
 
 
 class CheckSettings(Settings):
@@ -91,6 +95,14 @@ def _ask(run: Run, out: Path, progress: Progress) -> Choice:
     return choice
 
 
+def _seconds(outlook: Outlook) -> Seconds:
+    """Rankings are compared in pairs of networks, resample by resample."""
+    from binas.tasks.sample import SampleSettings
+
+    settings, networks = outlook.settings(CheckSettings), outlook.settings(SampleSettings).count
+    return Seconds(0.6 + settings.resamples * (RESAMPLING + PER_NETWORK * networks))
+
+
 CHECK = Task(
     "check",
     CheckSettings,
@@ -102,6 +114,8 @@ CHECK = Task(
             (CHOICE.file,),
             ("check",),
             after=("estimate", "sample"),
+            seconds=_seconds,
+            amounts=(Amount("check.resamples", "resamples", 0.01, 200, 1000, 100),),
         ),
     ),
     ask=_ask,

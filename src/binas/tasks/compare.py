@@ -9,6 +9,7 @@ the same images, so differences are paired: their standard error is sd(correct_1
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +20,23 @@ from pydantic import Field
 from binas.base.identity import file_digest, identity_of
 from binas.base.progress import Progress
 from binas.base.settings import Settings
+from binas.base.times import Seconds
 from binas.search.answers import AnswerRecord
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
-from binas.search.rivals import Comparison, Leads, Outcome, Rival, hand_scaled_rivals, random_rivals
+from binas.search.rivals import (
+    CANDIDATES,
+    Comparison,
+    Leads,
+    Outcome,
+    Rival,
+    hand_scaled_rivals,
+    random_rivals,
+)
 from binas.space.architecture import Architecture
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import ANSWERS, COMPARISONS, SUPERNET
+from binas.tasks.outlook import Amount, Outlook
 from binas.training.config import FinetuneSettings
 
 if TYPE_CHECKING:
@@ -45,30 +56,51 @@ class CompareSettings(Settings):
         ge=0,
         description="that many of them, the best of them and the hand-scaled one are fine-tuned as the found one is",
     )
+    images: int | None = Field(
+        None,
+        gt=0,
+        description="validation images and test images that networks are compared on before tuning, at most, so many of "
+        "each; none = all",
+    )
     seed: int = Field(0, ge=0, description="of the drawn networks")
 
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """Where networks are compared: images and weights, the problem with its limits, and the limit to come near to."""
+    """Where networks are compared: images and weights, the problem with its limits, and the limit to come near to.
+
+    With the ``run`` that weights and images are of, networks are measured in as many processes as it may use. ``images`` is
+    how many validation and test images are used at most.
+    """
 
     supernet: Supernet
     data: ImageData
     problem: SearchProblem
     limit: Limit
     recalibration: int
+    run: Run | None = None
+    images: int | None = None
 
-    def correct(self, architecture: Architecture, *parts: str) -> list[NDArray[np.bool_]]:
-        """Which images of each part a network classifies rightly."""
+    def correct(
+        self, architectures: Sequence[Architecture], parts: Sequence[str], progress: Progress | None = None
+    ) -> list[list[NDArray[np.bool_]]]:
+        """For each network, which images of each part it classifies rightly."""
         from binas.contributions.sampling import correct_images
+        from binas.tasks.outcomes import at_most, correct_outcomes
 
-        sets = [getattr(self.data, part) for part in parts]
-        return correct_images(self.supernet, architecture, self.data, sets, self.recalibration)
+        if self.run is not None:
+            return list(
+                correct_outcomes(self.run, architectures, parts, self.recalibration, progress, self.images)
+            )
+        sets = [at_most(getattr(self.data, part), self.images) for part in parts]
+        return [
+            correct_images(self.supernet, item, self.data, sets, self.recalibration) for item in architectures
+        ]
 
-    def outcome(self, architecture: Architecture) -> Outcome:
-        """What a network gets right, one-shot."""
-        validation, test = self.correct(architecture, "validation", "test")
-        return Outcome(100 * float(validation.mean()), test)
+    def outcomes(self, architectures: Sequence[Architecture], progress: Progress) -> list[Outcome]:
+        """What networks get right, one-shot."""
+        measured = self.correct(architectures, ("validation", "test"), progress)
+        return [Outcome(100 * float(validation.mean()), test) for validation, test in measured]
 
     def rival(self, architecture: Architecture, outcome: Outcome) -> Rival:
         """A measured network as it is kept."""
@@ -78,10 +110,8 @@ class Bench:
 
 def best_hand_scaled(bench: Bench, progress: Progress) -> Architecture | None:
     """The hand-scaled network with the best validation accuracy of those that keep the limits; None: none does."""
-    able, shares = hand_scaled_rivals(bench.problem, bench.limit), []
-    for number, item in enumerate(able):
-        progress.show(number / len(able), "choosing the hand-scaled one")
-        shares += [float(correct.mean()) for correct in bench.correct(item, "validation")]
+    able = hand_scaled_rivals(bench.problem, bench.limit)
+    shares = [float(right.mean()) for (right,) in bench.correct(able, ["validation"], progress)]
     return able[int(np.argmax(shares))] if able else None
 
 
@@ -96,11 +126,9 @@ def compare_with_rivals(
 ) -> Comparison:
     """Measure ``architecture``, ``count`` random rivals and the best hand-scaled one under the same limit."""
     progress, random = progress or Progress(), random_rivals(bench.problem, bench.limit, count, seed)
-    hand = best_hand_scaled(bench, progress.part(0, 3))
-    networks, outcomes = list(dict.fromkeys([architecture, *random, *([hand] if hand else [])])), {}
-    for number, item in enumerate(networks):
-        progress.show((1 + 2 * number / len(networks)) / 3, "measuring rivals")
-        outcomes[item] = bench.outcome(item)
+    hand = best_hand_scaled(bench, progress.part(0, 3, "choosing the hand-scaled one"))
+    networks = list(dict.fromkeys([architecture, *random, *([hand] if hand else [])]))
+    outcomes = dict(zip(networks, bench.outcomes(networks, progress.part(1, 2, "rivals")), strict=True))
     rivals = {item: bench.rival(item, outcome) for item, outcome in outcomes.items()}
     found, drawn = rivals[architecture], tuple(rivals[item] for item in random)
     best = None if hand is None else rivals[hand]
@@ -140,7 +168,9 @@ def _compare(run: Run, answer: AnswerRecord, identity: str, progress: Progress) 
         progress.say("no upper limit on a sum to draw rivals at")
         return
     recalibration = run.settings(FinetuneSettings).recalibration
-    bench = Bench(run.supernet(), run.data, problem.with_limits(limits), traced, recalibration)
+    bench = Bench(
+        run.supernet(), run.data, problem.with_limits(limits), traced, recalibration, run, settings.images
+    )
     own = run.space.parse(str(answer.architecture))
     result = compare_with_rivals(
         bench, own, settings.random, settings.seed, progress, answer.question, identity
@@ -189,6 +219,21 @@ def _tuning(run: Run) -> dict[str, Any]:
     return run.settings(FinetuneSettings).model_dump(mode="json") if tunes else {}
 
 
+def _seconds(outlook: Outlook) -> Seconds:
+    """Found, random and hand-scaled networks on validation and test images, hand-scaled candidates on the former; tuning."""
+    from binas.tasks.finetune import tuning_seconds
+
+    settings, rates, images = outlook.settings(CompareSettings), outlook.rates, outlook.images
+    recalibration = min(outlook.settings(FinetuneSettings).recalibration, images.train) * rates.recalibrate
+    validation, test = (min(n, settings.images or n) for n in (images.validation, images.test))
+    choosing = validation * rates.forward + recalibration
+    work = outlook.spread(outlook.questions * (2 + settings.random), test * rates.forward + choosing)
+    work += outlook.spread(outlook.questions * CANDIDATES, choosing)
+    tuned = outlook.questions * (settings.tune + 2) if settings.tune else 0
+    tuning = tuning_seconds(outlook, tuned)
+    return Seconds(work + tuning.work, tuning.fixed)
+
+
 COMPARE = Task(
     "compare",
     CompareSettings,
@@ -202,6 +247,8 @@ COMPARE = Task(
             after=("train.supernet", "search"),
             facts=_tuning,
             sorts=True,
+            seconds=_seconds,
+            amounts=(Amount("compare.random", "random networks for each limit", 0.04, 5, 20),),
         ),
     ),
     examples=("binas compare runs/first", "binas compare runs/first --random 50 --tune 8"),

@@ -7,7 +7,8 @@ they have not seen.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,16 +19,22 @@ from binas.base.files import exists
 from binas.base.identity import identity_of
 from binas.base.progress import Progress
 from binas.base.settings import Settings
+from binas.base.times import Seconds
 from binas.tables.contributions import Contributions
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import CONTRIBUTIONS, OUTCOMES, save_each
+from binas.tasks.outlook import Amount, Outlook
 
 if TYPE_CHECKING:
-    from binas.contributions.outcomes import Evaluator
+    from binas.base.workers import Work
+    from binas.contributions.outcomes import Evaluator, Outcomes
+    from binas.contributions.supernet_evaluator import SupernetEvaluator
     from binas.data.images import IndexedImages
     from binas.run.run import Run
 
 Half = Literal["first", "second", "both"]
+PAPER_PASSES = 256  # one for each decision of the paper's space
+FITTING = 4e-5  # seconds per evaluation that the fits take
 FEWEST = 10  # images of a half: as many groups as cross-validation forms
 
 
@@ -74,12 +81,8 @@ def estimates(run: Run, progress: Progress, recorded: Path | None = None) -> Ite
     from binas.contributions.factorial import factorial
     from binas.contributions.journal import Journal
     from binas.contributions.paper import paper
-    from binas.contributions.supernet_evaluator import SupernetEvaluator
-    from binas.training.checkpoint import weights_digest
 
-    settings, supernet = run.settings(EstimateSettings), run.supernet()
-    images = validation_images(run, settings.half, settings.images)
-    evaluator = SupernetEvaluator(supernet, run.data, images, weights_digest(supernet))
+    settings, evaluator = run.settings(EstimateSettings), evaluator_of(run)
     amount = affordable_amount(settings, evaluator)
     identity: dict[str, Any] = {
         "protocol": settings.protocol,
@@ -92,11 +95,45 @@ def estimates(run: Run, progress: Progress, recorded: Path | None = None) -> Ite
     if recorded is not None and exists(folder) and not exists(recorded / folder.name):
         shutil.copytree(folder, recorded / folder.name)
     journal = Journal(folder if recorded is None else recorded / folder.name, identity)
+    given: tuple[Any, ...] = (settings.seed, progress, partial(shared_passes, run))
     if settings.protocol == "paper":
-        return paper(evaluator, journal, amount, settings.reading, settings.seed, progress)
-    return factorial(
-        evaluator, journal, amount, settings.outcome, settings.stability, settings.seed, progress
-    )
+        return paper(evaluator, journal, amount, settings.reading, *given)
+    return factorial(evaluator, journal, amount, settings.outcome, settings.stability, *given)
+
+
+def evaluator_of(run: Run) -> SupernetEvaluator:
+    """The supernet on the images that contributions are measured on."""
+    from binas.contributions.supernet_evaluator import SupernetEvaluator
+    from binas.training.checkpoint import weights_digest
+
+    settings, supernet = run.settings(EstimateSettings), run.supernet()
+    images = validation_images(run, settings.half, settings.images)
+    return SupernetEvaluator(supernet, run.data, images, weights_digest(supernet))
+
+
+def shared_passes(run: Run, numbers: Sequence[int]) -> Iterator[Outcomes]:
+    """The outcomes of passes, each measured in one process."""
+    from binas.contributions.outcomes import Outcomes
+    from binas.run.workers import map_shared
+
+    for correct, log_probability in map_shared(run, passer, (), numbers):
+        yield Outcomes(correct, log_probability)
+
+
+def passer(run: Run) -> Work:
+    """What measures one pass of the run's protocol, by its number."""
+    from binas.contributions.factorial import factorial_paths
+    from binas.contributions.paper import paper_paths
+    from binas.contributions.passes import pass_outcomes
+
+    settings, evaluator = run.settings(EstimateSettings), evaluator_of(run)
+    paths = (paper_paths if settings.protocol == "paper" else factorial_paths)(run.space, settings.seed)
+
+    def measured(number: int, progress: Progress) -> list[Any]:
+        found = pass_outcomes(evaluator, number, paths)
+        return [found.correct, found.log_probability]
+
+    return measured
 
 
 def affordable_amount(settings: EstimateSettings, evaluator: Evaluator) -> int:
@@ -157,6 +194,20 @@ def _check(run: Run) -> None:
         )
 
 
+def _seconds(outlook: Outlook) -> Seconds:
+    """Passes over the images, and fits on the way."""
+    settings, whole = outlook.settings(EstimateSettings), outlook.images.validation
+    images = min(half_of(whole, settings.half), settings.images or whole)
+    passes = settings.passes if settings.protocol == "factorial" else settings.repeats * PAPER_PASSES
+    passes = min(passes, (settings.budget or passes * images) // images)
+    return Seconds(outlook.spread(passes, images * outlook.rates.multipath) + passes * images * FITTING, 2.0)
+
+
+def half_of(images: int, half: Half) -> int:
+    """How many of the validation images there are in one half of them, or both."""
+    return images if half == "both" else images // 2
+
+
 ESTIMATE = Task(
     "estimate",
     EstimateSettings,
@@ -169,7 +220,8 @@ ESTIMATE = Task(
             ("estimate",),
             after=("train.supernet",),
             kept=(OUTCOMES,),
-            amount="estimate.passes",
+            seconds=_seconds,
+            amounts=(Amount("estimate.passes", "passes", 0.05, 8, 200),),
         ),
     ),
     ask=_ask,

@@ -14,6 +14,7 @@ from binas.base.files import exists
 from binas.base.identity import flattened
 from binas.base.progress import Progress
 from binas.base.settings import Settings
+from binas.base.times import Seconds
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import ANSWERS, EXPORT as FOLDER, NETWORKS
 from binas.training.config import FinetuneSettings
@@ -146,6 +147,7 @@ EXPORT = Task(
             ("export",),
             after=("search", "finetune"),
             sorts=True,
+            seconds=lambda outlook: Seconds(outlook.questions * (0.5 + outlook.rates.prepare)),
         ),
     ),
     examples=(

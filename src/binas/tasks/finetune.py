@@ -18,6 +18,7 @@ from binas.base.files import dump_json, exists, read_json, write_text
 from binas.base.identity import file_digest, flattened
 from binas.base.lock import locked
 from binas.base.progress import Progress
+from binas.base.times import Seconds
 from binas.space.architecture import Architecture
 from binas.space.blockstrings import read_choice
 from binas.tasks._base import Step, Task
@@ -31,7 +32,8 @@ from binas.tasks.artefacts import (
     network_names,
     read_network,
 )
-from binas.tasks.train import bench, is_helper
+from binas.tasks.outlook import Amount, Outlook
+from binas.tasks.train import STARTING, bench, is_helper
 from binas.training.config import FinetuneSettings, TrainSettings
 from binas.training.judgement import HeldOut, Judgement, NetworkRecord
 
@@ -94,7 +96,8 @@ class Tuning:
         """The heaviest network with its logits."""
         from binas.training.phases import teacher_of
 
-        return teacher_of(self.heaviest, self.run.data, self.settings.distillation)
+        where = self.run.folder / HEAVIEST
+        return teacher_of(self.heaviest, self.run.data, self.settings.distillation, where, self.team)
 
     def tune(
         self, architecture: Architecture, name: str | None = None, progress: Progress | None = None
@@ -237,12 +240,24 @@ def do_tune(run: Run, team: Team, progress: Progress, architecture: str, name: s
 def tune_all(
     run: Run, architectures: Sequence[Architecture], progress: Progress
 ) -> dict[Architecture, NetworkRecord]:
-    """Fine-tune architectures, each in one process; what is done with the same settings and weights is read."""
-    from binas.run.workers import map_shared
+    """Fine-tune architectures, each in one process; what is done with the same settings and weights is read.
+
+    The last ones, where they would leave processes without work, are tuned by all of them together.
+    """
+    from binas.run.workers import map_shared, train_shared
+    from binas.training.team import processes_of
 
     left = [str(item) for item in architectures if not _is_tuned(run, item, progress)]
-    for text, said in zip(left, map_shared(run, tuner, (), left, progress, "network"), strict=True):
+    processes, shards = processes_of(run.settings(TrainSettings)), run.settings(FinetuneSettings).shards
+    rest = len(left) % processes
+    alone = len(left) - rest if rest < min(processes, shards or 1) else len(left)
+    parts = [progress.part(0, 2), progress.part(1, 2)] if 0 < alone < len(left) else [progress, progress]
+    sentences = map_shared(run, tuner, (), left[:alone], parts[0], "network")
+    for text, said in zip(left[:alone], sentences, strict=True):
         progress.say(f"{text}: {said}")
+    for number, text in enumerate(left[alone:]):
+        part = parts[1].part(number, len(left) - alone, "last network")
+        progress.say(f"{text}: {_sentence(train_shared(run, do_tune, [text, None], shards, part))}")
     return {item: read_network(_folder(run, item)) for item in architectures}
 
 
@@ -253,11 +268,14 @@ def tuner(run: Run) -> Work:
     tuning = Tuning(run, Team())
 
     def tune(architecture: str, progress: Progress) -> str:
-        tuned = tuning.tune(run.space.parse(architecture), progress=progress)
-        shares = tuned.one_shot.validation.percent, tuned.tuned.validation.percent
-        return "{:.2f} % one-shot, {:.2f} % tuned (validation images)".format(*shares)
+        return _sentence(tuning.tune(run.space.parse(architecture), progress=progress))
 
     return tune
+
+
+def _sentence(tuned: TunedNetwork) -> str:
+    shares = tuned.one_shot.validation.percent, tuned.tuned.validation.percent
+    return "{:.2f} % one-shot, {:.2f} % tuned (validation images)".format(*shares)
 
 
 def _is_tuned(run: Run, architecture: Architecture, progress: Progress) -> bool:
@@ -293,6 +311,16 @@ def _work(run: Run, progress: Progress) -> None:
     tune_all(run, [run.space.parse(text) for text in texts], progress)
 
 
+def tuning_seconds(outlook: Outlook, networks: int) -> Seconds:
+    """Every network in one process: epochs, each validated, and what it is judged by; the teacher's logits are there."""
+    phase, rates, images = outlook.settings(FinetuneSettings), outlook.rates, outlook.images
+    epoch = outlook.trained(phase) * rates.network + images.validation * rates.forward
+    judging = (3 * images.validation + 2 * images.test) * rates.forward
+    judging += 2 * min(phase.recalibration, images.train) * rates.recalibrate
+    work = outlook.spread(networks, phase.epochs * epoch + judging)
+    return Seconds(work, STARTING if networks else 0.0)
+
+
 FINETUNE = Task(
     "finetune",
     FinetuneSettings,
@@ -305,7 +333,8 @@ FINETUNE = Task(
             ("train.seed", "train.mixed_precision", "finetune"),
             after=("train.heaviest", "train.supernet", "search"),
             sorts=True,
-            amount="finetune.epochs",
+            seconds=lambda outlook: tuning_seconds(outlook, outlook.questions),
+            amounts=(Amount("finetune.epochs", "epochs", 0.15),),
         ),
     ),
     examples=(

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from binas.base.files import exists
 from binas.base.identity import file_digest
 from binas.base.progress import Progress
+from binas.base.times import Seconds
 from binas.costs.table import JOURNAL, NONE, MeasureSettings, write_costs
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import COSTS
+from binas.tasks.outlook import Amount, Outlook
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -63,6 +65,15 @@ def _work(run: Run, progress: Progress) -> None:
             keep_figures(run.folder, f"measure {name}", {**errors, "spearman": check.spearman.value})
 
 
+def _seconds(outlook: Outlook) -> Seconds:
+    """Blocks and networks are prepared, then measured for the time given, in every variant."""
+    settings, rates = outlook.settings(MeasureSettings), outlook.rates
+    if not settings.measures:
+        return Seconds(fixed=0.1)
+    count = len(settings.variants)
+    return Seconds(count * (rates.table + settings.samples * rates.prepare), count * settings.seconds)
+
+
 MEASURE = Task(
     "measure",
     MeasureSettings,
@@ -74,6 +85,8 @@ MEASURE = Task(
             (COSTS.file,),
             facts=_facts,
             scratch=(f"{COSTS.file}{JOURNAL}*",),  # one for each variant
+            seconds=_seconds,
+            amounts=(Amount("measure.seconds", "seconds at most", 0.06, 15, 300, 5),),
         ),
     ),
     ask=lambda run, out, progress: write_costs(run.space, run.settings(MeasureSettings), out, progress),

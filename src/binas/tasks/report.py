@@ -12,6 +12,7 @@ from pydantic import Field
 from binas.base.files import exists
 from binas.base.progress import Progress
 from binas.base.settings import Settings
+from binas.base.times import Seconds
 from binas.search.answers import AnswerRecord
 from binas.search.limits import parse_limits
 from binas.tasks._base import AUTO, Step, Task
@@ -161,6 +162,7 @@ REPORT = Task(
             _work,
             (PAGE,),
             ("search.limits", "report"),
+            seconds=lambda _: Seconds(1.0),
             after=(
                 "train.heaviest",
                 "train.supernet",

@@ -11,15 +11,19 @@ from pydantic import Field
 from binas.base.files import exists
 from binas.base.progress import Progress
 from binas.base.settings import Settings
+from binas.base.times import Seconds
 from binas.space.architecture import Architecture
 from binas.tables.samples import Samples, load_samples
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import SAMPLES, save_each
-from binas.tasks.estimate import Half, validation_images
+from binas.tasks.estimate import Half, half_of, validation_images
+from binas.tasks.outcomes import correct_outcomes
+from binas.tasks.outlook import Amount, Outlook
 from binas.training.config import FinetuneSettings
 
 if TYPE_CHECKING:
     from binas.run.run import Run
+    from binas.training.evaluation import Correct
 
 
 class SampleSettings(Settings):
@@ -54,7 +58,13 @@ def sample(run: Run, known_at: Path, progress: Progress) -> Iterator[Samples]:
     }
     asked = architectures_to_measure(run.space, settings.count, settings.strata, settings.seed)
     known = _known(run, known_at, about, asked, progress)
-    return measure_samples(supernet, run.data, images, asked, recalibration, known, about, progress)
+
+    def outcomes(architectures: Sequence[Architecture]) -> Iterator[Correct]:
+        return (
+            correct for (correct,) in correct_outcomes(run, architectures, [settings.half], recalibration)
+        )
+
+    return measure_samples(supernet, run.data, images, asked, recalibration, known, about, progress, outcomes)
 
 
 def _known(
@@ -85,6 +95,15 @@ def _ask(run: Run, out: Path, progress: Progress) -> Samples:
     return save_each(sample(run, out, progress), out)
 
 
+def _seconds(outlook: Outlook) -> Seconds:
+    """Each network on its half of the images."""
+    settings, rates = outlook.settings(SampleSettings), outlook.rates
+    each = half_of(outlook.images.validation, settings.half) * rates.forward
+    if settings.recalibrate:
+        each += outlook.settings(FinetuneSettings).recalibration * rates.recalibrate
+    return Seconds(outlook.spread(settings.count, each), 1.0)
+
+
 SAMPLE = Task(
     "sample",
     SampleSettings,
@@ -97,7 +116,8 @@ SAMPLE = Task(
             ("sample", "finetune.recalibration"),
             after=("train.supernet",),
             sorts=True,
-            amount="sample.count",
+            seconds=_seconds,
+            amounts=(Amount("sample.count", "networks", 0.05, 20, 500, 5),),
         ),
     ),
     ask=_ask,

@@ -13,6 +13,7 @@ from binas.base.files import exists, read_text, write_text
 from binas.base.identity import file_digest, identity_of
 from binas.base.progress import Progress
 from binas.base.settings import Settings
+from binas.base.times import Seconds
 from binas.costs.table import MeasureSettings, known_costs, measure_on_device
 from binas.estimators.registry import candidates, find_candidate
 from binas.search.answers import AnswerRecord
@@ -27,6 +28,10 @@ from binas.search.solvers import SOLVERS
 from binas.tasks._base import AUTO, Step, Task
 from binas.tasks.artefacts import ANSWERS, CHOICE, FRONTIER, SAMPLES
 from binas.tasks.confirming import NETWORKS, can_confirm, confirm
+from binas.tasks.estimate import half_of
+from binas.tasks.outlook import Amount, Outlook
+from binas.tasks.sample import SampleSettings
+from binas.training.config import FinetuneSettings
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -219,6 +224,17 @@ def _estimator(run: Run) -> dict[str, Any]:
     return {"estimator": name, "shown": identity_of(shown)[:16] if shown else None, **known}
 
 
+def _seconds(outlook: Outlook) -> Seconds:
+    """Answers take moments; candidates are evaluated, answers built and measured in half the time they may take."""
+    settings, rates = outlook.settings(SearchSettings), outlook.rates
+    seen = half_of(outlook.images.validation, outlook.settings(SampleSettings).half)
+    each = seen * rates.forward + outlook.settings(FinetuneSettings).recalibration * rates.recalibrate
+    evaluating = outlook.spread(outlook.questions * settings.candidates, each)
+    each = rates.prepare if outlook.settings(MeasureSettings).measures else 0.0
+    measuring = 0.5 * settings.seconds_per_network if each and settings.closed_loop is not False else 0.0
+    return Seconds(evaluating + outlook.questions * each, 0.5 + outlook.questions * measuring)
+
+
 SEARCH = Task(
     "search",
     SearchSettings,
@@ -232,6 +248,8 @@ SEARCH = Task(
             after=("measure", "estimate"),
             order=("check",),
             facts=_estimator,
+            seconds=_seconds,
+            amounts=(Amount("search.seconds_per_network", "seconds at most for an answer", 0.01, 3, 30),),
             kept=(NETWORKS,),
         ),
     ),

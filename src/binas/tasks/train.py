@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from binas.base.progress import Progress
+from binas.base.times import Seconds
 from binas.data.config import DataRecord
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import DATA, HEAVIEST, SUPERNET
+from binas.tasks.outlook import Amount, Outlook, SecondsOf
 from binas.training.config import TrainSettings
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from binas.run.run import Run
     from binas.training.phases import Bench
     from binas.training.team import Team
+
+STARTING = 2.0  # seconds before the first step of a phase: processes, packages, figures
 
 
 def _record_data(run: Run, progress: Progress) -> None:
@@ -108,21 +112,56 @@ def _images(run: Run) -> dict[str, Any]:
     return {"space": run.space.fingerprint, "images": run.images}
 
 
-def _phase(name: str, does: str, work: Any, **more: Any) -> Step:
+def _heaviest_seconds(outlook: Outlook) -> Seconds:
+    """Epochs, each with a validation that all processes share."""
+    phase, rates = outlook.settings(TrainSettings).heaviest, outlook.rates
+    validation = outlook.images.validation * rates.heaviest_forward / rates.workers
+    return Seconds(phase.epochs * (outlook.trained(phase) * rates.heaviest + validation), STARTING)
+
+
+def _supernet_seconds(outlook: Outlook) -> Seconds:
+    """Epochs, each validated on the heaviest, the lightest and random paths; the teacher's logits; BatchNorm."""
+    phase, rates, images = outlook.settings(TrainSettings).supernet, outlook.rates, outlook.images
+    validation = images.validation * (rates.heaviest_forward + rates.forward + rates.multipath)
+    teacher = images.train * rates.heaviest_forward if phase.distillation.share else 0.0
+    epochs = phase.epochs * (outlook.trained(phase) * rates.supernet + validation / rates.workers)
+    recalibration = min(phase.recalibration, images.train) * rates.recalibrate
+    return Seconds(epochs + teacher / rates.workers + recalibration, STARTING)
+
+
+def _phase(name: str, does: str, work: Any, seconds: SecondsOf, share: float, **more: Any) -> Step:
     """A phase of training: expensive, its weights in a folder of its own."""
     files = (f"{name}/weights.json", f"{name}/weights-*")
     settings = ("train.seed", "train.mixed_precision", f"train.{name}")
-    amount = f"train.{name}.epochs"
-    return Step(f"train.{name}", does, work, files, settings, expensive=True, amount=amount, **more)
+    amounts = (Amount(f"train.{name}.epochs", "epochs", share),)
+    more |= {"expensive": True, "seconds": seconds, "amounts": amounts}
+    return Step(f"train.{name}", does, work, files, settings, **more)
 
 
 TRAIN = Task(
     "train",
     TrainSettings,
     (
-        Step("train.data", "read and check the images", _record_data, (DATA.file,), ("data",), facts=_images),
-        _phase(HEAVIEST, "train the heaviest network", _train_heaviest, facts=_images),
-        _phase(SUPERNET, "train the supernet", _train_supernet, after=("train.heaviest",)),
+        Step(
+            "train.data",
+            "read and check the images",
+            _record_data,
+            (DATA.file,),
+            ("data",),
+            facts=_images,
+            seconds=lambda outlook: Seconds(outlook.images.total * outlook.rates.read),
+        ),
+        _phase(
+            HEAVIEST, "train the heaviest network", _train_heaviest, _heaviest_seconds, 0.25, facts=_images
+        ),
+        _phase(
+            SUPERNET,
+            "train the supernet",
+            _train_supernet,
+            _supernet_seconds,
+            0.38,
+            after=("train.heaviest",),
+        ),
     ),
     examples=(
         "binas train runs/first --set train.supernet.epochs=12 --redo",

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from binas.data.dataset import ImageData
+from binas.training.checkpoint import has_checkpoint, load_checkpoint, save_checkpoint, weights_digest
 from binas.training.config import Distillation
 from binas.training.evaluation import device_of, normalised_batches
 from binas.training.loop import Step
+from binas.training.team import ALONE, Team
 
+LOGITS = "logits"  # name of the checkpoint that keeps them
 CACHE_VALUES = 20_000_000  # logits kept in memory by "auto": 80 MB
 
 
@@ -53,20 +57,44 @@ class Teacher:
     """Logits of a finished network for the images of a step.
 
     Cached logits are those of the plain images, whatever augmentation did to what the student sees; mixup mixes
-    them. Without the cache the network runs on the augmented images in every step.
+    them. Without the cache the network runs on the augmented images in every step. The cache is computed by all of
+    ``team`` when first asked for, and kept in ``folder`` where one is given, for whoever learns from the same later.
     """
 
-    def __init__(self, network: nn.Module, data: ImageData, settings: Distillation) -> None:
-        self.settings, self.data = settings, data
+    def __init__(
+        self,
+        network: nn.Module,
+        data: ImageData,
+        settings: Distillation,
+        folder: Path | None = None,
+        team: Team = ALONE,
+    ) -> None:
+        self.settings, self.data, self.folder, self.team = settings, data, folder, team
         self.network = network.eval().requires_grad_(False)
 
     @cached_property
     def cached(self) -> Tensor | None:
-        """Logits of all training images, computed when first asked for; None where they are not kept."""
+        """Logits of all training images; None where they are not kept."""
         settings, data = self.settings, self.data
         small = len(data.train) * len(data.classes) <= CACHE_VALUES
         keep = settings.cache == "yes" or (settings.cache == "auto" and small)
-        return self._all_logits(data) if keep and data.train.indexed and settings.share else None
+        if not (keep and data.train.indexed and settings.share):
+            return None
+        return self._all_logits(data) if self.folder is None else self._kept_logits(self.folder)
+
+    def _kept_logits(self, folder: Path) -> Tensor:
+        identity = {"weights": weights_digest(self.network), "data": self.data.fingerprint()}
+        found = load_checkpoint(folder, LOGITS) if has_checkpoint(folder, LOGITS) else None
+        usable = found is not None and found.values.get("identity") == identity
+        if (
+            self.team.gather(torch.tensor([int(usable)], device=device_of(self.network))).all()
+            and found is not None
+        ):
+            return found.tensors["logits"]
+        logits = self._all_logits(self.data)
+        if self.team.first:
+            save_checkpoint(folder, LOGITS, {"logits": logits}, {"identity": identity})
+        return logits
 
     def __call__(self, step: Step) -> Tensor:
         """Logits (n, classes)."""
@@ -78,8 +106,12 @@ class Teacher:
 
     @torch.no_grad()
     def _all_logits(self, data: ImageData) -> Tensor:
-        parts = [
-            self.network(images).cpu()
-            for images, _ in normalised_batches(data, data.train, device_of(self.network))
-        ]
-        return torch.cat(parts)
+        """Each process of the team computes every n-th batch, and has zeros for the others."""
+        device = device_of(self.network)
+        logits = torch.zeros(len(data.train), len(data.classes), device=device)
+        first = 0
+        for number, (images, labels) in enumerate(normalised_batches(data, data.train, device)):
+            if number % self.team.size == self.team.rank:
+                logits[first : first + len(labels)] = self.network(images)
+            first += len(labels)
+        return self.team.add_up(logits).cpu()

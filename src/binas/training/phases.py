@@ -115,11 +115,12 @@ def train_heaviest(space: SearchSpace, bench: Bench) -> Supernet:
     )
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
-        return _label_loss(model(step.images, largest), step, phase, space)
+        return _label_loss(model(step.images, largest), step, phase)
 
     def measure(network: nn.Module) -> Metrics:
         predict = partial(network, paths=largest)
-        return {"heaviest": accuracy(predict, bench.data, bench.data.validation, device_of(network)).percent}
+        data, device = bench.data, device_of(network)
+        return {"heaviest": accuracy(predict, data, data.validation, device, bench.team).percent}
 
     job = _job(bench, "heaviest", supernet, loss_of, measure, phase, {"space": space.fingerprint})
     return _train_or_read(job, supernet)
@@ -135,19 +136,19 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
     supernet = fresh_supernet(space, bench.config.seed).to(device_of(heaviest))
     supernet.load_state_dict(heaviest.state_dict())
     supernet.start_from(space.extreme())
-    teacher = teacher_of(heaviest, bench.data, phase.distillation)
+    teacher = teacher_of(heaviest, bench.data, phase.distillation, bench.folder / "heaviest", bench.team)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
         drawn = generator(bench.config.seed, "paths", step.epoch, step.batch, step.shard)
         logits = model(step.images, sample_paths(space, len(step.labels), drawn, phase.groups))
-        return _taught_loss(logits, step, phase, space, teacher)
+        return _taught_loss(logits, step, phase, teacher)
 
     job = _job(
         bench,
         "supernet",
         supernet,
         loss_of,
-        lambda network: supernet_metrics(network, bench.data),
+        lambda network: supernet_metrics(network, bench.data, bench.team),
         phase,
         {"space": space.fingerprint, "heaviest": weights_digest(heaviest)},
     )
@@ -175,20 +176,17 @@ def fine_tune(
     """
     space = supernet.space
     network = _starting_network(supernet, architecture, bench, phase)
-    taught_by = teacher or teacher_of(heaviest, bench.data, phase.distillation)
+    taught_by = teacher or teacher_of(heaviest, bench.data, phase.distillation, team=bench.team)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
-        return _taught_loss(model(step.images), step, phase, space, taught_by)
-
-    def measure(tuned: nn.Module) -> Metrics:
-        return {"accuracy": accuracy(tuned, bench.data, bench.data.validation, device_of(tuned)).percent}
+        return _taught_loss(model(step.images), step, phase, taught_by)
 
     job = _job(
         bench,
         "finetune",
         network,
         loss_of,
-        measure,
+        partial(_validated, bench),
         phase,
         {
             "space": space.fingerprint,
@@ -201,9 +199,36 @@ def fine_tune(
     return _train_or_read(job, network)
 
 
-def teacher_of(heaviest: Supernet, data: ImageData, settings: Distillation) -> Teacher:
-    """The heaviest network as a teacher."""
-    return Teacher(extract(heaviest, heaviest.space.extreme()), data, settings)
+def train_from_scratch(
+    network: StaticNetwork, bench: Bench, phase: Phase, origin: Mapping[str, str]
+) -> StaticNetwork:
+    """Any network, of a space or not, from the weights it has, with labels alone; ``origin`` says what it is.
+
+    As in :func:`fine_tune` the epoch with the best validation accuracy is kept, and a finished training is read.
+    """
+
+    def loss_of(model: nn.Module, step: Step) -> Tensor:
+        return _label_loss(model(step.images), step, phase)
+
+    measure = partial(_validated, bench)
+    job = _job(bench, "scratch", network, loss_of, measure, phase, origin, select="accuracy")
+    return _train_or_read(job, network)
+
+
+def _validated(bench: Bench, network: nn.Module) -> Metrics:
+    data = bench.data
+    return {"accuracy": accuracy(network, data, data.validation, device_of(network), bench.team).percent}
+
+
+def teacher_of(
+    heaviest: Supernet,
+    data: ImageData,
+    settings: Distillation,
+    folder: Path | None = None,
+    team: Team = ALONE,
+) -> Teacher:
+    """The heaviest network as a teacher, its logits kept in ``folder``."""
+    return Teacher(extract(heaviest, heaviest.space.extreme()), data, settings, folder, team)
 
 
 def _starting_network(
@@ -217,27 +242,26 @@ def _starting_network(
     return network
 
 
-def supernet_metrics(network: nn.Module, data: ImageData) -> Metrics:
+def supernet_metrics(network: nn.Module, data: ImageData, team: Team = ALONE) -> Metrics:
     """Validation accuracy in percent of the heaviest, the lightest and uniformly drawn sub-networks."""
     assert isinstance(network, Supernet)
     accuracies = {}
     for name, largest in (("heaviest", True), ("lightest", False)):
         predict = partial(network, paths=network.space.extreme(largest))
-        accuracies[name] = accuracy(predict, data, data.validation, device_of(network))
-    accuracies["random"] = multipath_accuracy(network, data, data.validation)
+        accuracies[name] = accuracy(predict, data, data.validation, device_of(network), team)
+    accuracies["random"] = multipath_accuracy(network, data, data.validation, team=team)
     return {name: value.percent for name, value in accuracies.items()}
 
 
-def _label_loss(logits: Tensor, step: Step, phase: Phase, space: SearchSpace) -> Tensor:
-    assert space.classes is not None
-    target = targets(step.labels, space.classes, phase.label_smoothing, step.other, step.weight)
+def _label_loss(logits: Tensor, step: Step, phase: Phase) -> Tensor:
+    target = targets(step.labels, logits.shape[1], phase.label_smoothing, step.other, step.weight)
     return soft_cross_entropy(logits, target)
 
 
-def _taught_loss(logits: Tensor, step: Step, phase: Phase, space: SearchSpace, teacher: Teacher) -> Tensor:
+def _taught_loss(logits: Tensor, step: Step, phase: Phase, teacher: Teacher) -> Tensor:
     """(1 - share) * cross entropy + share * distillation."""
     share, temperature = teacher.settings.share, teacher.settings.temperature
-    loss = _label_loss(logits, step, phase, space)
+    loss = _label_loss(logits, step, phase)
     if not share:
         return loss
     return (1 - share) * loss + share * distillation_loss(logits, teacher(step), temperature)

@@ -14,13 +14,13 @@ from binas.supernet import SqueezeRule, StaticNetwork
 Shape = tuple[int, ...]
 
 
-def build(network: PublishedNetwork) -> StaticNetwork:
+def build(network: PublishedNetwork, channels: int = CHANNELS, classes: int = CLASSES) -> StaticNetwork:
     """The network with fresh weights, in eval mode."""
     static = StaticNetwork.from_string(
         network.blocks,
         stem=network.stem,
-        channels=CHANNELS,
-        classes=CLASSES,
+        channels=channels,
+        classes=classes,
         features=network.features,
         squeeze=SqueezeRule(**network.squeeze),
     )

@@ -19,6 +19,7 @@ function intro(data) {
       statistic("Predicted accuracy", `${frontier.accuracies[0].toFixed(1)} to ${percent(frontier.accuracies[frontier.accuracies.length - 1], 1)}`),
       statistic(`Range of ${data.cost}`, [frontier.costs[0], frontier.costs[frontier.costs.length - 1]].map((value) => quantity(value, data.costs[data.cost], 3)).join(" to "))),
     data.conditions && el("p", { class: "note" }, `Conditions of ${data.cost}: ${data.conditions}.`),
+    data.disturbed && el("p", { class: "note" }, data.disturbed),
     sources.length > 0 && el("p", { class: "note" }, sources.join(" ")));
 }
 

@@ -1,0 +1,490 @@
+"""A whole run in earnest, and what a sceptic would hold against its networks; for cifar10.py and fashion_mnist.py.
+
+Columns, all on the same test images, which chose nothing; differences to the found network are paired over images:
+
+* found: the network of the search, fine-tuned; its latency was measured within the limit;
+* random mean, best: architectures of the space just below the limit, fine-tuned in the same way; the best is chosen by
+  validation images;
+* hand-scaled: one config and one depth for the whole network, the best by validation images, fine-tuned in the same way;
+* MobileNetV2, MobileNetV3-Small: the published block lists with the strides of the stem and of the first strided stage
+  set to 1, as is usual for images this small, and all channels times a width found by bisection, so that the latency
+  measured in the run's own setting is just below the limit. Trained from scratch with the recipe of the run's heaviest
+  network for the time of one found network's share of the run: (seconds of training, measuring, estimating, searching
+  and fine-tuning) * processes / number of limits, in one process of one thread; an epoch is timed first, and kept.
+
+Everything is resumable: the run as any run, a scaled network by its folder (plan.json, checkpoints, outcome.json).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from binas.base.cores import usable_cores
+from binas.base.files import dump_json, exists, read_json, write_text
+from binas.base.interval import Interval
+from binas.base.progress import Progress, Terminal
+from binas.base.workers import Work
+from binas.costs.machine import cpu_name
+from binas.run.records import read_record
+from binas.run.run import Run, open_run
+from binas.run.workers import map_shared
+from binas.search.answers import AnswerRecord
+from binas.search.rivals import Difference, Outcome, difference, is_clear
+from binas.tables.samples import pack, unpack
+from binas.tasks.artefacts import COMPARISONS, COSTS
+from binas.tasks.compare import tuned_outcomes
+from binas.training.config import Phase, TrainSettings
+from binas.training.judgement import Accuracy
+from binas.training.team import processes_of
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+CACHE = HERE / ".cache"
+RESULTS = HERE / "results"
+DOCS = ROOT / "docs" / "results.md"
+PUBLISHED = ("MobileNetV2", "MobileNetV3-Small")
+UNSTRIDED = 2
+WIDTHS = np.geomspace(0.05, 3.0, 60)
+SEARCHED = (
+    "train.heaviest",
+    "train.supernet",
+    "measure",
+    "estimate",
+    "sample",
+    "check",
+    "search",
+    "finetune",
+)
+PROBED = 2048  # training images of the probe of an epoch's time
+CLEAR_AT = 0.75  # share of the limits at which found must be clearly ahead of every other column
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One benchmark: its configuration, what ``--quick`` changes in it, the heaviest network's target in percent."""
+
+    name: str
+    config: Path
+    quick: Mapping[str, Any]
+    heaviest: float | None = None
+    changes: Callable[[Path], Mapping[str, Any]] = field(default=lambda _: {})
+
+
+def main(setup: Setup, text: str) -> int:
+    """The command line of a benchmark; 1 if a target is missed."""
+    parser = argparse.ArgumentParser(description=text.splitlines()[0])
+    parser.add_argument(
+        "--quick", action="store_true", help="few images, one epoch: does it run? Judges nothing"
+    )
+    parser.add_argument("--data", type=Path, help="where the images are, if not where the configuration says")
+    parser.add_argument("--out", type=Path, help="folder of the run")
+    parser.add_argument("--seconds", type=float, default=20.0, help="time of one session of measuring widths")
+    parser.add_argument(
+        "--record", action="store_true", help="write docs/results.md, its picture and the JSON"
+    )
+    options = parser.parse_args()
+    changes = {
+        **(setup.changes(options.data) if options.data else {}),
+        **(setup.quick if options.quick else {}),
+    }
+    folder = options.out or CACHE / (f"{setup.name}-quick" if options.quick else setup.name)
+    start = time.perf_counter()
+    do_run(setup, folder, changes)
+    took = time.perf_counter() - start
+    found = compare(open_run(folder), setup, folder.with_name(f"{folder.name}-scaled"), options.seconds)
+    about = {"name": setup.name, "quick": options.quick, "seconds_now": round(took), **machine()}
+    result = {**about, **found}
+    result["missed"] = [] if options.quick else missed(result, setup.heaviest)
+    print(markdown(result))
+    print("\n".join(f"MISSED: {line}" for line in result["missed"]) or "All targets met.")
+    if options.record:
+        record(result)
+    print(json.dumps(result))
+    return 1 if result["missed"] else 0
+
+
+def machine() -> dict[str, Any]:
+    """Where and when."""
+    return {"date": f"{datetime.now(UTC):%Y-%m-%d}", "cpu": cpu_name(), "cores": usable_cores()}
+
+
+def do_run(setup: Setup, folder: Path, changes: Mapping[str, Any]) -> None:
+    """``binas run``, in a process of its own; what is done already is not done again."""
+    sets = [part for key, value in changes.items() for part in ("--set", f"{key}={json.dumps(value)}")]
+    command = [sys.executable, "-m", "binas", "run", str(setup.config), "--out", str(folder), *sets]
+    done = subprocess.run(command, check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+# The columns
+
+
+def compare(run: Run, setup: Setup, scaled_folder: Path, seconds: float) -> dict[str, Any]:
+    """The table's numbers: a row per limit, and the heaviest network."""
+    answers = [answer for answer in run.answers if answer.architecture]
+    names = [str(answer.architecture) for answer in answers]
+    outcomes = tuned_outcomes(run, list(dict.fromkeys(names)), Progress())
+    rivals = scaled_networks(run, answers, scaled_folder, seconds)
+    rows = [_row(run, answer, outcomes[name], rivals) for answer, name in zip(answers, names, strict=True)]
+    return {
+        "seed": run.settings(TrainSettings).seed,
+        "images": len(run.data.test),
+        "unit": answers[0].limits[0].unit,
+        "share_core_minutes": round(share_seconds(run) / 60, 1),
+        "run_minutes": round(sum(_seconds(run, step) for step in SEARCHED) / 60, 1),
+        "limits": rows,
+        "heaviest": heaviest(run),
+    }
+
+
+def _row(
+    run: Run, answer: AnswerRecord, own: Outcome, rivals: Mapping[tuple[str, str], Any]
+) -> dict[str, Any]:
+    """One limit: the found network and every column with its lead over it."""
+    limit, compared = answer.limits[0], COMPARISONS.find(run, answer.question)
+    reading = answer.measured(limit.cost)
+    columns = dict(_compared_columns(compared)) if compared else {}
+    for name in PUBLISHED:
+        columns[name] = _scaled_column(rivals.get((answer.question, name)), own)
+    return {
+        "question": answer.question,
+        "limit": limit.value,
+        "found": {
+            "accuracy": own.percents.test,
+            "error": _error(own.percents.test, len(own.correct)),
+            "cost": reading.measured if reading else answer.costs[limit.cost].value,
+            "architecture": answer.architecture,
+        },
+        "columns": {name: column for name, column in columns.items() if column is not None},
+    }
+
+
+def _compared_columns(compared: Any) -> Any:
+    """Random and hand-scaled networks of the space, as ``binas compare`` measured them."""
+    verdict, images = compared.verdict, compared.images
+    leads, costs = verdict.leads, {rival.architecture: rival.cost for rival in compared.random}
+    first = [rival.cost for rival in compared.random[: leads.count]]
+    mean = float(np.mean(verdict.random)) if verdict.random else None
+    entries = {
+        f"random, mean of {leads.count}": (mean, float(np.mean(first or [0])), leads.over_random),
+        f"random, best of {verdict.drawn}": (
+            verdict.best_random,
+            costs.get(leads.best or "", 0.0),
+            leads.over_best,
+        ),
+        "hand-scaled": (
+            verdict.hand_scaled,
+            compared.hand_scaled.cost if compared.hand_scaled else 0.0,
+            leads.over_hand_scaled,
+        ),
+    }
+    for name, (accuracy, cost, lead) in entries.items():
+        yield name, None if accuracy is None or lead is None else _column(accuracy, cost, lead, images)
+
+
+def _scaled_column(known: Mapping[str, Any] | None, own: Outcome) -> dict[str, Any] | None:
+    if known is None:
+        return None
+    correct = unpack(known["correct"], len(own.correct))
+    column = _column(
+        100 * float(correct.mean()), known["cost"], difference(own.correct, correct), len(correct)
+    )
+    return {**column, "width": known["width"], "epochs": known["epochs"]}
+
+
+def _column(accuracy: float, cost: float, lead: Difference, images: int) -> dict[str, Any]:
+    return {"accuracy": accuracy, "error": _error(accuracy, images), "cost": cost, "lead": list(lead)}
+
+
+def _error(percent: float, images: int) -> float:
+    return Accuracy(percent, images).error
+
+
+def heaviest(run: Run) -> dict[str, Any]:
+    """Test accuracy of the heaviest network as it was trained first, and its cost by the table."""
+    from binas.supernet.network import extract
+    from binas.training.evaluation import accuracy, device_of
+
+    largest, trained = run.space.extreme(), run.supernet("heaviest")
+    network = extract(trained, largest).eval()
+    reached = accuracy(network, run.data, run.data.test, device_of(network))
+    cost = COSTS.read(run).costs[run.answers[0].limits[0].cost]
+    return {"accuracy": reached.percent, "error": reached.error, "cost": cost.of(run.space, [largest])[0]}
+
+
+# Published networks, scaled to each limit and trained from scratch
+
+
+def scaled_networks(
+    run: Run, answers: Sequence[AnswerRecord], folder: Path, seconds: float
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """What the published networks reach at each limit, by (question, name); one that fits at no width is left out."""
+    plans = widths(run, answers, folder, seconds)
+    work = [name for name, plan in plans.items() if plan["width"] is not None]
+    left = [str(folder / name) for name in work if not exists(folder / name / "outcome.json")]
+    with Terminal().during("published networks") as progress:
+        list(map_shared(run, scaled_trainer, (), left, progress, "network"))
+    done = {name: {**plans[name], **read_json(folder / name / "outcome.json")} for name in work}
+    return {(plan["question"], plan["network"]): plan for plan in done.values()}
+
+
+def widths(
+    run: Run, answers: Sequence[AnswerRecord], folder: Path, seconds: float
+) -> dict[str, dict[str, Any]]:
+    """The width of each published network at each limit, by the name of its folder; measured once, then read."""
+    wanted = {
+        f"{network}-{number}": (answer.question, answer.limits[0].value, network)
+        for number, answer in enumerate(answers)
+        for network in PUBLISHED
+    }
+    if not all(exists(folder / name / "plan.json") for name in wanted):
+        found = bisect(run, {name: value[1:] for name, value in wanted.items()}, seconds)
+        share = share_seconds(run)
+        for name, (question, limit, network) in wanted.items():
+            width, cost = found[name]
+            plan = {"question": question, "limit": limit, "network": network, "width": width, "cost": cost}
+            write_text(folder / name / "plan.json", dump_json({**plan, "share_seconds": share}))
+    return {name: read_json(folder / name / "plan.json") for name in wanted}
+
+
+def share_seconds(run: Run) -> float:
+    """One found network's share of the run, in seconds of one core."""
+    processes = processes_of(run.settings(TrainSettings))
+    return processes * sum(_seconds(run, step) for step in SEARCHED) / len(run.answers)
+
+
+def _seconds(run: Run, step: str) -> float:
+    record = read_record(run.folder, step)
+    return 0.0 if record is None else record.seconds
+
+
+def bisect(
+    run: Run, wanted: Mapping[str, tuple[float, str]], seconds: float
+) -> dict[str, tuple[float | None, float | None]]:
+    """The greatest width of each (limit, network) whose measured cost keeps the limit, and that cost; None: none does.
+
+    All that are still open are measured in one session, taking turns.
+    """
+    ladders = {name: ladder(name) for name in PUBLISHED}
+    places = {key: (-1, len(ladders[network])) for key, (_, network) in wanted.items()}  # keeps, breaks
+    known: dict[tuple[str, int], Interval] = {}
+    while any(breaks - keeps > 1 for keeps, breaks in places.values()):
+        middle = {
+            key: (wanted[key][1], sum(place) // 2) for key, place in places.items() if place[1] - place[0] > 1
+        }
+        new = {entry for entry in middle.values() if entry not in known}
+        known |= (
+            measured(run, {entry: ladders[entry[0]][entry[1]] for entry in sorted(new)}, seconds)
+            if new
+            else {}
+        )
+        for key, entry in middle.items():
+            keeps, breaks = places[key]
+            kept = known[entry].high <= wanted[key][0]
+            places[key] = (entry[1], breaks) if kept else (keeps, entry[1])
+    found: dict[str, tuple[float | None, float | None]] = {}
+    for key, (keeps, _) in places.items():
+        network = wanted[key][1]
+        found[key] = (None, None) if keeps < 0 else (ladders[network][keeps], known[network, keeps].value)
+    return found
+
+
+def ladder(name: str) -> list[float]:
+    """Widths that give different networks, rising."""
+    distinct = {scaled_network(name, float(width)).blocks: float(width) for width in WIDTHS[::-1]}
+    return sorted(distinct.values())
+
+
+def scaled_network(name: str, width: float) -> Any:
+    """A published network at a width, for small images."""
+    from binas.costs.published import published_networks
+    from binas.costs.published.scaling import scaled
+
+    return scaled(published_networks()[name], width, UNSTRIDED)
+
+
+def built(run: Run, name: str, width: float) -> tuple[Any, tuple[int, int, int]]:
+    """The network for the run's images with fresh weights, in eval mode, and the shape of an image."""
+    from binas.costs.published.build import build
+
+    channels, (height, side) = run.data.channels, run.data.size
+    return build(scaled_network(name, width), channels, len(run.data.classes)), (channels, height, side)
+
+
+def measured(
+    run: Run, entries: Mapping[tuple[str, int], float], seconds: float
+) -> dict[tuple[str, int], Interval]:
+    """The cost of networks, measured in one session as the run's table was."""
+    from binas.costs.measure import measuring_again
+    from binas.costs.session import Plan
+    from binas.report.published import measure_networks
+
+    cost = COSTS.read(run).costs[run.answers[0].limits[0].cost]
+    how = measuring_again(cost, Plan(budget=seconds))
+    builders = {
+        f"{name} {width:.4f}": partial(built, run, name, width) for (name, _), width in entries.items()
+    }
+    found = measure_networks(how)(builders)
+    for label, interval in found.items():
+        print(f"  {label}: {interval.value:.4f} ({interval.low:.4f} to {interval.high:.4f})", flush=True)
+    return dict(zip(entries, found.values(), strict=True))
+
+
+# In a worker process: one network, from scratch, with one thread
+
+
+def scaled_trainer(run: Run) -> Work:
+    """What trains the network of a folder's plan."""
+
+    def train(folder: str, progress: Progress) -> None:
+        train_scaled(run, Path(folder), progress)
+
+    return train
+
+
+def train_scaled(run: Run, folder: Path, progress: Progress) -> None:
+    """Train the network of a folder's plan for its share of time, and keep what it gets right."""
+    import torch
+
+    from binas.tasks.train import bench
+    from binas.training.evaluation import correct
+    from binas.training.phases import train_from_scratch
+    from binas.training.randomness import derived_seed
+    from binas.training.team import ALONE
+
+    plan, settings = read_json(folder / "plan.json"), run.settings(TrainSettings)
+    torch.manual_seed(derived_seed(settings.seed, "weights"))
+    network, _ = built(run, plan["network"], plan["width"])
+    if "epochs" not in plan:
+        seconds = probe(run, settings.heaviest, network)
+        plan |= {"epoch_seconds": seconds, "epochs": max(1, int(plan["share_seconds"] / seconds))}
+        write_text(folder / "plan.json", dump_json(plan))
+    phase = settings.heaviest.model_copy(update={"epochs": plan["epochs"]})
+    origin = {"network": plan["network"], "width": str(plan["width"])}
+    trained = train_from_scratch(network, bench(run, progress, ALONE, folder), phase, origin)
+    sets = (run.data.validation, run.data.test)
+    validation, test = (correct(trained, run.data, images, torch.device("cpu")) for images in sets)
+    known = {"validation": 100 * float(validation.mean()), "correct": pack(test), "epochs": plan["epochs"]}
+    write_text(folder / "outcome.json", dump_json(known))
+
+
+def probe(run: Run, phase: Phase, network: Any) -> float:
+    """Seconds of one epoch with its validation, from one over a small part of the images; a first part warms up."""
+    import copy
+
+    from binas.tasks.train import bench
+    from binas.training.phases import train_from_scratch
+    from binas.training.team import ALONE
+
+    share, once = (
+        min(1.0, PROBED / len(run.data.train)),
+        phase.model_copy(update={"epochs": 1, "warmup": 0.0}),
+    )
+
+    def seconds(part: float) -> float:
+        parts = {
+            name: getattr(run.data, name).take(
+                np.arange(max(phase.batch_size, int(part * len(getattr(run.data, name)))))
+            )
+            for name in ("train", "validation")
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            where = replace(bench(run, Progress(), ALONE, Path(folder)), data=replace(run.data, **parts))
+            start = time.perf_counter()
+            train_from_scratch(copy.deepcopy(network), where, once, {})
+            return (time.perf_counter() - start) / part
+
+    seconds(share / 8)
+    return seconds(share)
+
+
+# What is said of it
+
+
+def missed(result: Mapping[str, Any], heaviest_target: float | None) -> list[str]:
+    """Targets that are not reached."""
+    rows, lines = result["limits"], []
+    ahead = [row for row in rows if all(is_clear(tuple(item["lead"])) for item in row["columns"].values())]
+    if len(ahead) < CLEAR_AT * len(rows):
+        lines.append(
+            f"found is above every other column by two standard errors at {len(ahead)} of {len(rows)} limits"
+        )
+    accuracies = [row["found"]["accuracy"] for row in rows]
+    if any(after <= before for before, after in pairwise(accuracies)):
+        lines.append(
+            "accuracy does not rise with the limit: " + ", ".join(f"{value:.2f}" for value in accuracies)
+        )
+    if heaviest_target is not None and result["heaviest"]["accuracy"] < heaviest_target:
+        lines.append(f"heaviest {result['heaviest']['accuracy']:.2f} %, target {heaviest_target:g} %")
+    return lines
+
+
+def markdown(result: Mapping[str, Any]) -> str:
+    """The table, accuracies in percent of the test images, and points by which found is ahead ± standard error."""
+    names = list(dict.fromkeys(name for row in result["limits"] for name in row["columns"]))
+    unit, heavy = result["unit"], result["heaviest"]
+    lines = [f"| limit | found | {' | '.join(names)} |", "| --- " * (len(names) + 2) + "|"]
+    for row in result["limits"]:
+        own = f"**{row['found']['accuracy']:.2f}** at {row['found']['cost']:.3g} {unit}"
+        cells = [_cell(row["columns"].get(name), unit) for name in names]
+        lines.append(f"| {row['limit']:.3g} {unit} | {own} | {' | '.join(cells)} |")
+    reached = f"{heavy['accuracy']:.2f} ± {heavy['error']:.2f} % at {heavy['cost']:.3g} {unit}"
+    return "\n".join([*lines, "", f"Heaviest network of the space: {reached}."])
+
+
+def _cell(column: Mapping[str, Any] | None, unit: str) -> str:
+    if column is None:
+        return "none fits"
+    points, error = column["lead"]
+    scaled = f", width {column['width']:.2f}, {column['epochs']} epochs" if "width" in column else ""
+    return f"{column['accuracy']:.2f} ({points:+.2f} ± {error:.2f}) at {column['cost']:.3g} {unit}{scaled}"
+
+
+def record(result: Mapping[str, Any]) -> None:
+    """Keep the numbers, draw the picture, and write the table between its marks in docs/results.md."""
+    from binas.report.plots import plot_rivals
+
+    name = result["name"]
+    write_text(RESULTS / f"{name}.json", dump_json(dict(result)))
+    plot_rivals(picture(result), DOCS.parent / "images" / f"{name}.png")
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    text = DOCS.read_text(encoding="utf-8")
+    before, _, rest = text.partition(begin)
+    after = rest.partition(end)[2]
+    command = f"python benchmarks/{name.replace('-', '_')}.py --record"
+    where = (
+        f"{result['cpu']}, {result['cores']} cores, seed {result['seed']}, {result['images']:,} test images"
+    )
+    about = (
+        f"`{command}`, {result['date']}, {where}; run {result['run_minutes']:g} minutes, "
+        f"{result['share_core_minutes']:g} core minutes for each scaled network. In brackets: points that found is ahead."
+    )
+    goal = "; ".join(result["missed"]) or "all targets met"
+    made = f"{begin}\n\n{about}\n\n{markdown(result)}\n\nTargets: {goal}.\n\n![{name}](images/{name}.png)\n\n{end}"
+    write_text(DOCS, f"{before}{made}{after}")
+
+
+def picture(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers of the picture: a series per column, found first."""
+    series = {"found": [row["found"] for row in result["limits"]]}
+    for row in result["limits"]:
+        for name, column in row["columns"].items():
+            series.setdefault(name, []).append(column)
+    series["heaviest"] = [result["heaviest"]]
+    title = f"{result['name']}: {result['images']:,} test images"
+    return {"title": title, "cost": "latency", "unit": result["unit"], "series": series}

@@ -1,0 +1,93 @@
+"""What the benchmarks in earnest compute around a run: widths by bisection, targets, table."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from binas.base.interval import Interval
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import earnest
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """One on which a network takes as many ms as it is wide, known to 1 %; what is measured together is noted."""
+    sessions = []
+
+    def measured(run, entries, seconds):
+        sessions.append(dict(entries))
+        return {key: Interval(width, 0.99 * width, 1.01 * width) for key, width in entries.items()}
+
+    monkeypatch.setattr(earnest, "measured", measured)
+    return sessions
+
+
+def test_each_network_gets_the_greatest_width_whose_measured_latency_keeps_the_limit(device):
+    wanted = {"a": (0.5, "MobileNetV2"), "b": (0.9, "MobileNetV2"), "c": (0.5, "MobileNetV3-Small")}
+    found = earnest.bisect(None, wanted, 1.0)
+    for key, (limit, network) in wanted.items():
+        able = [width for width in earnest.ladder(network) if 1.01 * width <= limit]
+        assert found[key] == (max(able), max(able))
+    measured = [key for session in device for key in session]
+    assert len(measured) == len(set(measured))  # nothing twice
+    assert len(device) <= 7
+
+
+def test_a_limit_that_no_width_keeps_has_none(device):
+    assert earnest.bisect(None, {"a": (1e-3, "MobileNetV2")}, 1.0) == {"a": (None, None)}
+
+
+def test_widths_of_a_ladder_are_different_networks():
+    for name in earnest.PUBLISHED:
+        rungs = earnest.ladder(name)
+        assert len({earnest.scaled_network(name, width).blocks for width in rungs}) == len(rungs) > 20
+
+
+def row(limit, accuracy, lead):
+    column = {
+        "accuracy": accuracy - lead,
+        "error": 0.3,
+        "cost": limit,
+        "lead": [lead, 0.3],
+        "width": 0.5,
+        "epochs": 3,
+    }
+    return {
+        "question": f"latency={limit}ms",
+        "limit": limit,
+        "found": {"accuracy": accuracy, "error": 0.3, "cost": 0.9 * limit, "architecture": "a"},
+        "columns": {"MobileNetV2": column},
+    }
+
+
+def result(*rows):
+    return {"limits": list(rows), "unit": "ms", "heaviest": {"accuracy": 91.0, "error": 0.3, "cost": 3.0}}
+
+
+def test_targets():
+    rising = [row(1, 80, 1.0), row(2, 82, 1.0), row(3, 84, 1.0), row(4, 85, 0.1)]
+    assert earnest.missed(result(*rising), 90.0) == []
+    assert earnest.missed(result(*rising), 92.0) == ["heaviest 91.00 %, target 92 %"]
+    (unclear,) = earnest.missed(result(rising[0], row(2, 82, 0.5), *rising[2:]), None)
+    assert "at 2 of 4 limits" in unclear
+    (falling,) = earnest.missed(result(rising[1], rising[0]), None)
+    assert "does not rise" in falling
+
+
+def test_the_table_has_a_row_for_each_limit_and_says_what_does_not_fit():
+    bare = {**row(2, 82, 1.0), "columns": {}}
+    text = earnest.markdown(result(row(1, 80, 1.0), bare))
+    assert "| 1 ms | **80.00** at 0.9 ms | 79.00 (+1.00 ± 0.30) at 1 ms, width 0.50, 3 epochs |" in text
+    assert "| 2 ms | **82.00** at 1.8 ms | none fits |" in text
+    assert text.endswith("Heaviest network of the space: 91.00 ± 0.30 % at 3 ms.")
+
+
+def test_the_picture_has_a_series_for_each_column():
+    shown = earnest.picture({**result(row(1, 80, 1.0), row(2, 82, 1.0)), "name": "x", "images": 100})
+    assert {name: len(points) for name, points in shown["series"].items()} == {
+        "found": 2,
+        "MobileNetV2": 2,
+        "heaviest": 1,
+    }

@@ -1,0 +1,139 @@
+"""Shards of a batch: the same weights whatever number of processes trains, killed and resumed or not."""
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from small_data import bench, quick
+from small_networks import MBCONV
+from small_run import small_run
+from test_loop import KillAfter, Killed, same
+from torch import nn
+
+from binas.base import workers
+from binas.base.errors import ConfigError, WorkerError
+from binas.run.run import open_run
+from binas.run.workers import train_shared
+from binas.training import Reporter, train_heaviest, train_supernet
+from binas.training.team import Shards, Team, one_thread, suitable_shards
+
+PHASE = {"shards": 3, "optimizer": "adamw", "ema": 0.9, "accumulate": 2, "augment": {"crop": 1, "mixup": 0.2}}
+SETTINGS = quick(heaviest=PHASE, supernet=PHASE, checkpoint_seconds=0.0)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run to open; its own training is not looked at."""
+    yield open_run(small_run(tmp_path_factory.mktemp("run")))
+    workers.dismiss()
+
+
+def both(run, team, progress, folder, kill):
+    """Both phases on bars; in the first process of a team ended, so to say, after some steps."""
+    reporter = KillAfter(Path(folder), kill) if kill and team.first else Reporter()
+    where = replace(bench(Path(folder), SETTINGS, reporter), team=team)
+    return train_supernet(train_heaviest(MBCONV, where), where)
+
+
+def with_processes(run, count):
+    train = run.config.train.model_copy(update={"processes": count})
+    return replace(run, config=run.config.model_copy(update={"train": train}))
+
+
+@pytest.fixture(scope="module")
+def alone(run, tmp_path_factory):
+    """The supernet that one process trains, shard after shard."""
+    return train_shared(with_processes(run, 1), both, [str(tmp_path_factory.mktemp("alone")), 0], 3)
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_as_many_processes_as_you_like_train_the_same(run, alone, tmp_path, processes):
+    """Three shards in two processes: one of them has two."""
+    assert same(alone, train_shared(with_processes(run, processes), both, [str(tmp_path), 0], 3))
+
+
+def test_killed_and_resumed_with_another_number_of_processes(run, alone, tmp_path):
+    killed = 0
+    for processes, steps in ((2, 3), (1, 4), (3, 7), (2, 0)):
+        try:
+            resumed = train_shared(with_processes(run, processes), both, [str(tmp_path), steps], 3)
+        except Killed:
+            killed += 1
+    assert killed == 3
+    assert same(alone, resumed)
+
+
+def failing(run, team, progress, how):
+    """Trains nothing; the second process leaves."""
+    if team.rank == 1:
+        if how == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise ConfigError("the second has had enough.")
+    return team.gather(torch.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "text"), [("killed", WorkerError, "signal 9"), ("error", ConfigError, "enough")]
+)
+def test_a_process_that_leaves_takes_the_training_down_and_says_why(run, how, kind, text):
+    with pytest.raises(kind, match=text):
+        train_shared(with_processes(run, 2), failing, [how], 2)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_shards_have_every_nth_image_whoever_does_them(size):
+    """Ten images in three shards: 4, 3 and 3."""
+    found = {}
+    for rank in range(size):
+        shards = Shards(nn.Linear(1, 1), Team(rank, size), 3)
+        places = shards.places(10)
+        found |= {shard: places[shards.rows(shard, 10)] for shard in shards.mine}
+    assert found == {0: [0, 3, 6, 9], 1: [1, 4, 7], 2: [2, 5, 8]}
+    alone = Shards(nn.Linear(1, 1), Team(), 1)
+    assert (alone.places(10), alone.rows(0, 10)) == (None, slice(0, 10))
+
+
+def test_what_no_shard_used_gets_no_gradient_and_the_rest_the_mean():
+    network = nn.ModuleDict({name: nn.Linear(1, 1, bias=False) for name in "abc"})
+    used = [("a",), ("a", "b")]
+
+    def shard_loss(shard):
+        loss = sum((shard + 1) * network[name].weight.sum() for name in used[shard])
+        loss.backward()
+        return loss.detach()
+
+    network["b"].weight.grad = torch.full((1, 1), 5.0)  # of an earlier batch
+    Shards(network, Team(), 2).backward(shard_loss)
+    assert network["a"].weight.grad.item() == 1.5
+    assert network["b"].weight.grad.item() == 5 + 1.0
+    assert network["c"].weight.grad is None
+
+
+def test_statistics_of_shards_are_means_and_counters_move_once():
+    norm = nn.BatchNorm2d(1, momentum=0.5)
+
+    def shard_loss(shard):
+        return norm(torch.tensor([0.0, 2.0 + 4 * shard]).view(2, 1, 1, 1)).sum().detach()
+
+    Shards(norm, Team(), 2).backward(shard_loss)
+    assert norm.running_mean.item() == (0.5 * 1 + 0.5 * 3) / 2
+    assert norm.num_batches_tracked.item() == 1
+
+
+def test_a_run_starts_with_shards_that_its_processes_and_batches_carry(monkeypatch):
+    assert suitable_shards(quick(processes=4), 64) == 2
+    assert suitable_shards(quick(processes=4), 1000) == 4
+    assert suitable_shards(quick(processes=4), 10) == 1
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    assert suitable_shards(quick(), 64) == 8
+
+
+def test_one_thread_is_given_back():
+    before = torch.get_num_threads()
+    with one_thread():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before

@@ -172,7 +172,8 @@ def _image_noise(away: Array, samples: Samples) -> float:
         scatter = _off_the_line(samples.outcomes * np.float64(100), away)
         return float(scatter.var(axis=1, ddof=1).sum()) / scatter.shape[1]
     if samples.halves is not None:
-        return float((_off_the_line((samples.halves[:, :1] - samples.halves[:, 1:]) / 2, away) ** 2).sum())
+        apart = _off_the_line((samples.halves[:, :1] - samples.halves[:, 1:]) / 2, away)
+        return float(np.square(apart).sum())
     return float(np.nansum(samples.error**2))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from binas.base.errors import ConfigError
 from binas.base.progress import Progress
 from binas.base.statistics import kendall
+from binas.contributions.depth_pairs import depth_pairs
 from binas.contributions.design import Design, sparse_rows, table_of
 from binas.contributions.journal import Journal
 from binas.contributions.normal import GROUPS, Recorded, Sums, normal_equations
@@ -98,7 +99,9 @@ def factorial_contributions(recorded: Recorded, shrink: bool = True) -> tuple[Co
     vector = np.append(sums.means[0], design.contrasts @ found.gamma)
     errors = covariance(recorded, sums, settings, found)
     counts = np.append(recorded.evaluations, sums.counts)
-    return table_of(design.space, vector, errors, counts, _about(recorded, settings, stable)), stable
+    table = table_of(design.space, vector, errors, counts, _about(recorded, settings, stable))
+    pairs = depth_pairs(recorded, found.direct[-1], settings.slope) if shrink else None
+    return replace(table, depth_pairs=pairs), stable
 
 
 def stability(design: Design, sums: Sums, settings: Settings, seed: int) -> float:

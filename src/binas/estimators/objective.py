@@ -33,6 +33,8 @@ Array = NDArray[np.float64]
 Errors = Callable[[Sequence[Architecture]], Array]
 Rows = Callable[[Array], Array]
 
+MOST_COMBINATIONS = 2000  # of depths of all stages: a search with a DepthsObjective looks at each
+
 
 def column_total(space: SearchSpace, column: Column, architecture: Architecture) -> float:
     """sum_s [depth part + config parts] of one architecture, summed exactly rounded."""

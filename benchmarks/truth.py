@@ -64,7 +64,8 @@ SHIFT, SCALE = -1.0, 1.15  # what the supernet's own statistics do to accuracies
 INTERACTIONS = (0.0, 0.6)
 PASSES, SAMPLED, PAIRS = 24, 100, 30
 LIMITS = (0.3, 0.6)
-CANDIDATES = 16
+CANDIDATES = 16  # the default of search.candidates
+TRIED = (4, 8, 16, 32, 64)  # others, for what they gain
 BIAS, COVERAGE = 0.1, (0.93, 0.97)
 TABLE = "nas_bench_macro_cifar10.json"
 
@@ -193,8 +194,10 @@ def answers(world: World, shown: CalibratedEstimator, samples: Samples, tallies:
     for share in LIMITS:
         limit = Limit("macs", low + share * (high - low))
         problem = SearchProblem.build(shown, {"macs": cost}, [limit])
-        items = best_architectures(problem, CANDIDATES).items
-        best, lead, confirmed = confirm(world, shown, samples, [item.architecture for item in items])
+        items = best_architectures(problem, max(TRIED)).items
+        best, lead, confirmed = confirm(
+            world, shown, samples, [item.architecture for item in items[:CANDIDATES]]
+        )
         optimum, truth = (float(x) for x in world.test.accuracy([items[0].architecture, best]))
         rows["selected"].append((confirmed.accuracy - truth, confirmed.error))
         rows["lead"].append((lead[0] - (truth - mean), lead[1]))
@@ -204,7 +207,10 @@ def answers(world: World, shown: CalibratedEstimator, samples: Samples, tallies:
             shown.estimator.standard_error([items[0].architecture]),
         )
         rows["predicted, plain"].append((float(own[0][0]) - optimum, float(own[1][0])))
-        rows["gained by candidates"].append((truth - optimum, 0.0))
+        for count in TRIED:
+            other, *_ = confirm(world, shown, samples, [item.architecture for item in items[:count]])
+            gain = float(world.test.accuracy([other])[0]) - optimum
+            rows[f"gained by {count} candidates"].append((gain, 0.0))
     for name, found in rows.items():
         tallies[name].add([error for error, _ in found], [told for _, told in found])
 
@@ -220,7 +226,8 @@ def confirm(
         samples.outcomes.mean(axis=0),
         shown.doubt(items),
     )
-    best, lead = items[candidates.order()[0]], candidates.lead()
+    winner = candidates.order()[0]
+    best, lead = items[winner], candidates.lead(winner)
     assert lead is not None
     return best, lead, Confirmed.of("test", world.test.correct(best), lead, len(samples), ())
 

@@ -86,6 +86,10 @@ class BilinearEstimator:
         """Standard errors in points of sums of (base, contributions), one per row of ``weights``, (n,)."""
         return self.contributions.errors(weights)
 
+    def joint_errors(self, weights: Array) -> Array:
+        """Covariance of these sums, in points^2, (n, n)."""
+        return self.contributions.joint_errors(weights)
+
     def objective(self) -> BilinearObjective:
         """r + q_beta' beta + alpha' Q beta on the scale of the link."""
         if not self.scale.bounded:

@@ -61,6 +61,9 @@ class Differentiable(Protocol):
     def errors(self, weights: Array) -> Array:
         """Standard errors in points of sums of parameters, one per row of ``weights``, (n,)."""
 
+    def joint_errors(self, weights: Array) -> Array:
+        """Covariance of these sums in points^2, (n, n)."""
+
 
 class Calibration(BaseModel):
     """shown = level + slope (predicted - centre), in percent, with what its errors are made of, in points."""
@@ -166,10 +169,11 @@ def _image_noise(away: Array, samples: Samples) -> float:
     as independent; 0 where nothing is known.
     """
     if samples.outcomes is not None:
-        scatter = _off_the_line(100.0 * samples.outcomes, away)
+        scatter = _off_the_line(samples.outcomes * np.float64(100), away)
         return float(scatter.var(axis=1, ddof=1).sum()) / scatter.shape[1]
     if samples.halves is not None:
-        return float((_off_the_line((samples.halves[:, :1] - samples.halves[:, 1:]) / 2, away) ** 2).sum())
+        apart = _off_the_line((samples.halves[:, :1] - samples.halves[:, 1:]) / 2, away)
+        return float(np.square(apart).sum())
     return float(np.nansum(samples.error**2))
 
 
@@ -257,8 +261,20 @@ class CalibratedEstimator:
         return self.calibration.slope * (one - two), error
 
     def doubt(self, architectures: Sequence[Architecture]) -> Array:
-        """Covariance of what the line leaves over of networks, lack_of_fit^2 alike, in points^2, (n, n)."""
-        return self.calibration.lack_of_fit**2 * alike(self.space, architectures)
+        """Covariance of the errors of what is shown for networks, in points^2, (n, n), but for the level they share.
+
+        Parameters of the estimator have errors that networks share as their gradients say, or, where those are not known,
+        as far as they are alike; so is the lack of fit.
+        """
+        line, items = self.calibration, list(architectures)
+        away, shared = self.estimator.predict(items) - line.centre, alike(self.space, items)
+        if self._mean is not None and isinstance(self.estimator, Differentiable):
+            own = self.estimator.joint_errors(self.estimator.gradients(items) - self._mean)
+        else:
+            single = self.estimator.standard_error(items)
+            own = np.outer(single, single) * shared
+        total = line.slope**2 * line.trust * np.nan_to_num(own) + line.lack_of_fit**2 * shared
+        return np.asarray(total + line.covariance[1][1] * np.outer(away, away))
 
     @cached_property
     def _mean(self) -> Array | None:

@@ -66,13 +66,11 @@ def confirm(
     predicted = np.array([item.accuracy for item in items])
     candidates = Candidates(predicted, measured, _reference(run, estimator), _doubt(run, estimator, items))
     best = keep(result, [items[k] for k in candidates.order()])
-    assert best.architecture is not None  # the result itself keeps the limits
     if best.architecture != result.architecture:
         best = replace(best, status=Status.FEASIBLE)  # proven is the bound, which is about predictions
-    unseen = len(items) == 1 and _is_unseen(run, estimator)
-    correct = outcomes[best.architecture]
-    if not unseen:
-        correct = measured_outcomes(run, [best.architecture], "test", progress)[best.architecture]
+    own = [item.architecture for item in items].index(best.architecture or items[0].architecture)
+    unseen, winner = len(items) == 1 and _is_unseen(run, estimator), items[own].architecture
+    correct = outcomes[winner] if unseen else measured_outcomes(run, [winner], "test", progress)[winner]
     records = [
         CandidateRecord(
             architecture=str(item.architecture), predicted=item.accuracy, measured=100 * float(share)
@@ -80,7 +78,7 @@ def confirm(
         for item, share in zip(items, measured.mean(axis=1), strict=True)
     ]
     count = 0 if run.tables.samples is None else len(run.tables.samples)
-    return best, Confirmed.of("check" if unseen else "test", correct, candidates.lead(), count, records)
+    return best, Confirmed.of("check" if unseen else "test", correct, candidates.lead(own), count, records)
 
 
 def near_optimal(result: SearchResult, count: int) -> list[Evaluation]:

@@ -17,6 +17,8 @@ from binas.tables.entries import Column
 
 _MIX = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)  # constants of splitmix64
 
+SHOWN = 0.5  # of what decides a single evaluation shows in the probability of the true class
+
 
 class KnownEvaluator:
     """Image i on a path is right with probability base + difficulty_i + sensitivity_i * (sum of contributions) + noise.
@@ -80,7 +82,7 @@ class Interactions:
 
     def total(self, rows: Array) -> Array:
         """Points of networks given by their rows z of ``space.layout``, (n,)."""
-        return self.scale * (self._raw(rows) - self.single[0] - rows @ self.single[1:])
+        return np.asarray(self.scale * (self._raw(rows) - self.single[0] - rows @ self.single[1:]))
 
     def _raw(self, rows: Array) -> Array:
         return np.asarray(((rows @ self.pairs) * rows).sum(axis=1))
@@ -91,8 +93,10 @@ class PopulationEvaluator(KnownEvaluator):
 
     Image i is right on a path with probability p_i + s_i * effect, p_i from Beta(base, 1 - base): as with real networks
     most images are right, or wrong, for almost every network. s_i = p_i (1 - p_i) / mean, so that its mean is 1 and no
-    probability leaves 0..1 for effects up to half of 100 base (1 - base) points. Another ``seed`` draws other images. With
-    ``shift`` and ``scale`` effects are shift + scale * effect: a supernet's own statistics instead of a network's.
+    probability leaves 0..1 for effects up to half of 100 base (1 - base) points. The probability of the true class is
+    that of being right, and ``SHOWN`` of what made this evaluation right or wrong beyond it. Another ``seed`` draws other
+    images. With ``shift`` and ``scale`` effects are shift + scale * effect: a supernet's own statistics instead of a
+    network's.
     """
 
     def __init__(
@@ -126,9 +130,9 @@ class PopulationEvaluator(KnownEvaluator):
         rows = sparse_rows(self.space, depths, configs).toarray()
         effect = self._moved[images] * (self.shift + self.scale * self._effects(rows)) / 100
         chance = np.clip(self._right[images] + effect, 1e-6, 1.0)
-        key = self._key(images, self.space.layout.positions(depths, configs))
-        correct = (_uniform(key + np.uint64(1)) < chance).astype(np.float32)
-        return Outcomes(correct, np.log(chance).astype(np.float32))
+        drawn = _uniform(self._key(images, self.space.layout.positions(depths, configs)))
+        probability = np.clip(chance + SHOWN * (chance - drawn), 1e-6, 1.0)
+        return Outcomes((drawn < chance).astype(np.float32), np.log(probability).astype(np.float32))
 
     def _effects(self, rows: Array) -> Array:
         single = rows @ self.truth.values.flat()

@@ -1,4 +1,4 @@
-"""How many image evaluations do contributions take? The paper's protocol against ours on the demo's supernet.
+"""How many image evaluations do contributions take? The paper's protocol against ours on a small supernet.
 
     python benchmarks/contributions.py            # about an hour on one core
     python benchmarks/contributions.py --quick    # within 10 minutes: fewer images, repeats and architectures
@@ -120,8 +120,8 @@ class Bench:
 
 
 def trained() -> tuple[Run, Supernet]:
-    """The demo's supernet, trained by the default recipe and kept."""
-    run = create_run(CACHE / "training", load_config(None))
+    """The supernet of small-28, trained by the default recipe and kept."""
+    run = create_run(CACHE / "training", load_config(None, ["space=small-28"]))
     advance(run, TRAIN.steps, Terminal())
     return run, run.supernet()
 

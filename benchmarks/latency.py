@@ -1,7 +1,7 @@
 """Does the latency formula hold on this machine? Predicted against measured whole networks.
 
-    python benchmarks/latency.py            # demo and imagenet-mbconv, onnxruntime and torch: up to 25 minutes
-    python benchmarks/latency.py --quick    # demo only, 20 seconds of measuring for each backend
+    python benchmarks/latency.py            # small-28 and imagenet-mbconv, onnxruntime and torch: up to 25 minutes
+    python benchmarks/latency.py --quick    # small-28 only, 20 seconds of measuring for each backend
 
 One CPU thread, batch 1, float32. Each row is one session of `binas measure`: all distinct blocks, the fixed part and
 34 whole networks, measured taking turns; 14 networks (12 random, the lightest, the heaviest) calibrate the table, the
@@ -34,7 +34,7 @@ from binas.space import load_space
 
 BACKENDS = ("onnxruntime", "torch")
 TARGETS = {
-    "demo": {"mape": 2.0, "worst": 6.0, "spearman": 0.99},
+    "small-28": {"mape": 2.0, "worst": 6.0, "spearman": 0.99},
     "imagenet-mbconv": {"mape": 3.0},
 }
 COLUMNS = ("mape", "worst", "bias", "spearman", "kendall", "retest", "sum", "macs", "control", "seconds")
@@ -86,7 +86,9 @@ def show(row: dict[str, Any]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the demo space only, 20 seconds each at most")
+    parser.add_argument(
+        "--quick", action="store_true", help="the space small-28 only, 20 seconds each at most"
+    )
     parser.add_argument("--budget", type=float, default=300.0, help="seconds of measuring per row, at most")
     parser.add_argument("--seed", type=int, default=0, help="draws the networks")
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 """What does a batch of mixed architectures cost, against one pass of the heaviest network?
 
-    python benchmarks/multipath.py            # batch 256 and 1024, demo space, 2 threads: about two minutes
+    python benchmarks/multipath.py            # batch 256 and 1024, small-28, 2 threads: about two minutes
     python benchmarks/multipath.py --quick    # within 60 seconds
     python benchmarks/multipath.py --processes  # also two processes of one thread against one of two
 
@@ -283,7 +283,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer repeats, within 60 seconds")
     parser.add_argument("--processes", action="store_true", help="also compare processes with threads")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--space", default="demo")
+    parser.add_argument("--space", default="small-28")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     keep_memory()

@@ -1,9 +1,9 @@
-"""What does training the demo's supernet take, and how good are its sub-networks?
+"""What does training a small supernet take, and how good are its sub-networks?
 
     python benchmarks/training.py            # trains anew: a few minutes on 2 quiet cores
     python benchmarks/training.py --quick    # fewer architectures; trains once and keeps the run
 
-Trains the demo space on the embedded images with the default recipe (heaviest network, then the supernet), then
+Trains the space small-28 on the embedded images with the default recipe (heaviest network, then the supernet), then
 evaluates the heaviest, the lightest and random architectures on the 4,000 test images, each as a network of its own with
 BatchNorm re-estimated on training images. Test images are used here only.
 
@@ -79,7 +79,7 @@ def main() -> int:
     keep_memory()
     if not options.quick:
         shutil.rmtree(CACHE, ignore_errors=True)
-    run = create_run(CACHE, load_config(None))
+    run = create_run(CACHE, load_config(None, ["space=small-28"]))
     fresh = not (CACHE / "supernet" / "weights.json").exists()
     epoch = plain_epoch_seconds(run)
     start = time.perf_counter()

@@ -18,7 +18,7 @@ from binas.report.published import Builder
 from binas.space import Config, SearchSpace, Stage, enumerate_all, load_space, sample_many, save_space
 from binas.tables import Column, Contributions, Sample, Samples
 
-SPACE = load_space("demo")
+SPACE = load_space("small-28")
 
 
 class TestPublished:
@@ -174,15 +174,15 @@ class TestPredictors:
         assert predicted == pytest.approx(samples[0]["accuracy"], abs=3.0)
 
     def test_text_and_defaults(self, tables: Path) -> None:
-        text = said("predictors", tables, "--link", "log", "--resamples", 5)
+        text = said("predictors", tables, "--resamples", 5)
         assert "30 held-out samples, link log" in text
         assert "quadratic, 120 samples" in text
-        assert "additive.json, bilinear.json, within-stage.json, quadratic.json" in text
+        assert "additive.json, within-stage.json, quadratic.json, gaussian-process.json" in text
 
     def test_solver(self, tables: Path) -> None:
-        said("predictors", tables, "--fit", "quadratic", "--solver", "ridge", "--resamples", 2)
+        said("predictors", tables, "--fit", "quadratic", "--solver", "svd", "--resamples", 2)
         saved = load_predictor(tables / "predictors" / "quadratic.json", SPACE)
-        assert saved.settings()["solver"] == "ridge"
+        assert saved.settings()["solver"] == "svd"
 
     def test_mlp(self, tables: Path) -> None:
         found = answer("predictors", tables, "--fit", "mlp", "--samples", 30, "--resamples", 2)

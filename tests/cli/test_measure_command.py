@@ -237,7 +237,7 @@ class TestVerify:
     def test_a_table_that_was_never_measured_here(self, tmp_path):
         from binas.costs import analytic_costs
 
-        analytic_costs(load_space("demo")).save(tmp_path / "costs.json")
+        analytic_costs(load_space("small-28")).save(tmp_path / "costs.json")
         assert "no cost measured by binas" in refusal("costs", "verify", tmp_path / "costs.json")
         message = refusal("costs", "verify", tmp_path / "costs.json", "--cost", "macs")
         assert "does not say how it was measured" in message

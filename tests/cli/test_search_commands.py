@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 from calling import answer, binas, contents, refusal, said
@@ -67,6 +68,16 @@ class TestSearch:
         least = found["infeasible"]["extremes"]["latency"]["least"]
         assert least > 20
         assert found["infeasible"]["relaxations"][0]["value"] == pytest.approx(least)
+
+    def test_an_explanation_says_that_the_machine_was_busy(self, example, tmp_path):
+        shutil.copytree(example, tmp_path / "busy")
+        path = tmp_path / "busy" / "costs.json"
+        table = json.loads(path.read_text())
+        table["costs"]["latency"]["provenance"]["disturbance"] = 0.3
+        path.write_text(json.dumps(table))
+        sentence = "The machine was busy while latency was measured"
+        assert sentence in said("explain", tmp_path / "busy", "best", "-l", "latency=45ms")
+        assert sentence not in said("explain", example, "best", "-l", "latency=45ms")
 
     def test_answers_show_what_they_are_for(self, example):
         shown = said("search", example, "-l", "latency=45ms@batch=1,threads=1,device=xeon")

@@ -9,7 +9,7 @@ from binas.contributions.paths import DEPTH, decisions
 from binas.space import Config, SearchSpace, Stage, load_space
 from binas.testing import make_space
 
-DEMO = load_space("demo")
+DEMO = load_space("small-28")
 GAPS = SearchSpace(
     "gaps",
     (

@@ -20,7 +20,7 @@ UNLIKE = SearchSpace(
         Stage("b", (1,), ((Config("p"), Config("q"), Config("r")),)),
     ),
 )
-SPACES = [load_space("demo"), load_space("imagenet-mbconv"), UNLIKE]
+SPACES = [load_space("small-28"), load_space("imagenet-mbconv"), UNLIKE]
 
 
 @pytest.mark.parametrize("space", SPACES, ids=lambda space: space.name)
@@ -46,7 +46,7 @@ def test_contrasts_average_to_zero_and_are_all_that_data_tell(space):
 
 
 def test_similarities_share_what_option_values_have_in_common():
-    space = load_space("demo")
+    space = load_space("small-28")
     design = Design(space)
     assert set(design.similarities) == {"depth", "shared", "factor", "deviation"}
     full = {name: design.contrasts @ part @ design.contrasts.T for name, part in design.similarities.items()}

@@ -16,7 +16,7 @@ from binas.supernet import Supernet
 from binas.tables import Column, Cost, parse_unit
 from binas.testing import make_space
 
-DEMO = load_space("demo")
+DEMO = load_space("small-28")
 MACS = analytic_costs(DEMO)["macs"]
 
 

@@ -68,7 +68,7 @@ def test_torch_takes_layouts_and_number_types(change):
 
 def test_folding_keeps_the_function_and_leaves_no_batch_norm():
     torch.manual_seed(0)
-    space = load_space("demo")
+    space = load_space("small-28")
     network = StaticNetwork.from_architecture(space, space.extreme()).eval()
     for layer in network.modules():
         if isinstance(layer, nn.BatchNorm2d):
@@ -85,7 +85,7 @@ def test_folding_keeps_the_function_and_leaves_no_batch_norm():
 def test_the_onnx_graph_computes_the_module():
     onnxruntime = pytest.importorskip("onnxruntime")
     torch.manual_seed(0)
-    space = load_space("demo")
+    space = load_space("small-28")
     network = StaticNetwork.from_architecture(space, space.extreme(heaviest=False)).eval()
     inputs = random_inputs(((1, 28, 28),), 2)
     session = onnxruntime.InferenceSession(to_onnx(network, inputs), providers=["CPUExecutionProvider"])

@@ -22,7 +22,7 @@ from binas.tables.entries import Column
 from binas.tables.units import parse_unit
 from binas.testing import small_space
 
-SPACE = load_space("demo")
+SPACE = load_space("small-28")
 
 
 def isolated(seed=0, fixed=0.5):

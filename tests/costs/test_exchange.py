@@ -306,7 +306,7 @@ class TestBadFiles:
     def test_another_space(self, exported: tuple[Path, Manifest]) -> None:
         folder, manifest = exported
         with pytest.raises(TableError, match="made for the space 'tiny'"):
-            import_filled(fill(folder), manifest, load_space("demo"))
+            import_filled(fill(folder), manifest, load_space("small-28"))
 
     def test_another_batch(self, exported: tuple[Path, Manifest]) -> None:
         with pytest.raises(TableError, match="exported for batch 1, not 64"):

@@ -11,7 +11,7 @@ from binas.space import load_space, sample_many
 from binas.tables.costs import CostTable
 from binas.tables.entries import Provenance
 
-SPACE = load_space("demo")
+SPACE = load_space("small-28")
 SCALE, PER_BLOCK, CONSTANT = 0.8, -2e-5, 1e-4  # what a network does to the costs of its blocks
 PLACES = {
     (s, b, c): f"{'first' if b == 0 and s else 'later'} {stage.name} {config.name}"

@@ -39,7 +39,7 @@ def test_every_choice_has_an_entry_and_equal_blocks_share_one(found):
 
 
 def test_the_demo_space_has_sixty_distinct_blocks():
-    assert len(space_workloads(load_space("demo")).blocks) == 60
+    assert len(space_workloads(load_space("small-28")).blocks) == 60
 
 
 def test_blocks_run_on_the_inputs_they_get_in_a_network(tiny, found):

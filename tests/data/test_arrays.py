@@ -155,7 +155,7 @@ def test_a_truncated_file_is_refused(cut, tmp_path_factory):
 
 
 def test_data_is_checked_against_the_space():
-    space = load_space("demo")
+    space = load_space("small-28")
     data = from_arrays(pixels(40, 28, 28, 1), np.arange(40) % 10)
     data.check(space)
     with pytest.raises(DataError) as caught:

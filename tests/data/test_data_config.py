@@ -66,4 +66,4 @@ def test_the_examples_in_the_docs_are_valid():
     text = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
     examples = re.findall(r"```yaml\n(.*?)```", text, re.S)
     kinds = [DataConfig.model_validate(parse_yaml(example).data["data"]).kind for example in examples]
-    assert set(kinds) == {"folder", "huggingface", "fashion-mnist"}
+    assert set(kinds) == {"arrays", "folder", "huggingface", "fashion-mnist"}

@@ -42,7 +42,7 @@ def test_the_sample_has_16000_and_10000_images_with_equal_classes(sample):
     assert [len(part) for part in parts] == [12800, 3200, 10000]
     for part in parts:
         assert part.labels.bincount().tolist() == [len(part) // 10] * 10
-    sample.check(load_space("demo"))
+    sample.check(load_space("small-28"))
     assert sample.mean[0] == pytest.approx(0.286, abs=0.002)  # 0.2860 and 0.3530 on all 60,000 images
     assert sample.std[0] == pytest.approx(0.353, abs=0.002)
 

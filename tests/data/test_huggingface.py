@@ -131,6 +131,8 @@ def test_a_shuffled_stream_is_repeatable_and_can_be_resumed(shards, named):
     assert values(part, seed=1, epoch=2) != values(part, seed=1, epoch=3)
     assert values(part, seed=1, epoch=2) != sorted(values(part))
     assert all(len(batch) == 7 for batch in part.batches(7, drop_last=True))
+    some = part.batches(7, seed=1, epoch=2, places=[5, 0])
+    assert torch.equal(next(some).images, whole[0][[5, 0]])
 
 
 def test_named_splits_of_a_stream_are_shuffled_by_file_too(shards):

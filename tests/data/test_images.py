@@ -51,6 +51,9 @@ def test_a_pass_sees_every_image_once_and_can_be_resumed(count, size, start, see
     assert len(flat) == len(set(flat)) == (count // size * size if drop_last else count)
     rest = [batch.indices.tolist() for batch in images.batches(**options, start=start)]
     assert rest == whole[start:]
+    places = [3, 0, 7]
+    some = [batch.indices.tolist() for batch in images.batches(**options, places=places)]
+    assert some == [[batch[place] for place in places if place < len(batch)] for batch in whole]
 
 
 def test_the_order_depends_on_seed_and_epoch_only():

@@ -70,7 +70,7 @@ def algorithm_2(x: np.ndarray, y: np.ndarray, k: int) -> tuple[float, np.ndarray
 @pytest.mark.parametrize("k", [1, 5, 20])
 def test_algorithm_2_of_the_paper(k: int) -> None:
     samples = some(50)
-    found = QuadraticPredictor(components=k).fit(samples)
+    found = QuadraticPredictor("identity", "svd", components=k).fit(samples)
     b, a, q = algorithm_2(UNEVEN.layout.rows(samples.architectures), samples.accuracy, k)
     assert found.constant_ == pytest.approx(b)
     np.testing.assert_allclose(found.linear_, a, atol=1e-9)
@@ -92,7 +92,7 @@ def test_svd_is_principal_component_regression(kind: type[ClosedFormPredictor]) 
     rows = UNEVEN.layout.rows(samples.architectures)
     peer = make_pipeline(PCA(n_components=6, svd_solver="full"), LinearRegression())
     peer.fit(features(rows, kind), samples.accuracy)
-    found = kind(solver="svd", components=6).fit(samples)
+    found = kind("identity", "svd", components=6).fit(samples)
     np.testing.assert_allclose(found.predict(EVERY), peer.predict(features(ROWS, kind)))
 
 
@@ -113,7 +113,7 @@ def test_a_quadratic_truth_is_learned(solver: Any) -> None:
     """Without noise and with enough samples the quadratic form is found; the others do not hold it."""
     samples, truth = some(len(EVERY) - 20), quadratic_truth()
     errors = {
-        kind.kind: float(np.abs(kind(solver=solver).fit(samples).predict(EVERY) - truth).max())
+        kind.kind: float(np.abs(kind("identity", solver).fit(samples).predict(EVERY) - truth).max())
         for kind in KINDS
     }
     assert errors["quadratic"] < 0.01

@@ -14,7 +14,7 @@ from binas.estimators.judging import CostLimit, ceiling_from_halves, noise_ceili
 from binas.space import load_space, sample_many
 from binas.tables import Sample, Samples
 
-SPACE = load_space("demo")
+SPACE = load_space("small-28")
 
 
 def measured(count: int, noise: float, seed: int, halves: bool = True) -> tuple[Samples, np.ndarray]:
@@ -87,7 +87,7 @@ def test_one_sample_ranks_nothing() -> None:
 
 def test_a_judgement_that_is_not_defined_is_written_as_null_and_read_back():
     """All samples are the same: no correlation is defined."""
-    space = load_space("demo")
+    space = load_space("small-28")
     same = Samples(space, tuple(Sample(item, 70.0) for item in sample_many(space, 5, 0)))
     (judged,) = report({"flat": np.arange(5.0)}, same, None, resamples=3).judgements
     data = json.loads(json.dumps(judged.model_dump(mode="json"), allow_nan=False))

@@ -9,8 +9,8 @@ from made import UNEVEN, distinct, samples_of, space_of
 from binas.base.errors import EstimatorError
 from binas.estimators import AdditivePredictor, BilinearEstimator, marginal_means
 from binas.estimators.links import LINKS, LinkName, get_link
-from binas.space import enumerate_all
-from binas.tables import Samples
+from binas.space import Architecture, enumerate_all
+from binas.tables import Provenance, Samples
 
 EVERY = enumerate_all(UNEVEN)
 ACCURACY = 70 + 5 * np.random.default_rng(0).normal(size=len(EVERY))
@@ -41,7 +41,7 @@ def test_least_squares_on_a_whole_space_of_one_depth() -> None:
     space = space_of(((2,), (2, 3)), ((1,), (3,)))
     every = enumerate_all(space)
     samples = samples_of(space, ACCURACY[: len(every)], every)
-    fitted = AdditivePredictor(ridge=1e-9).fit(samples)
+    fitted = AdditivePredictor("identity", ridge=1e-9).fit(samples)
     means = BilinearEstimator(marginal_means(samples))
     np.testing.assert_allclose(means.predict(every), fitted.predict(every), rtol=1e-6)
 
@@ -52,3 +52,33 @@ def test_every_choice_must_occur() -> None:
         marginal_means(few)
     with pytest.raises(EstimatorError, match="no sample has"):
         marginal_means(Samples(UNEVEN, ()))
+
+
+WIDE = space_of(((1, 2, 3), (12,) * 3), ((1, 2, 3), (12,) * 3))
+
+
+def drawn(together: bool, count: int = 150) -> Samples:
+    """Architectures with independent decisions, or all of them large or small together, as strata of a cost have them."""
+    rng, items = np.random.default_rng(0), dict[Architecture, None]()
+    while len(items) < count:
+        size = rng.integers(3)
+        low, high = (4 * size, 4 * size + 4) if together else (0, 12)
+        stages = [
+            [f"c{rng.integers(low, high)}" for _ in range(depth)] for depth in 1 + rng.integers(3, size=2)
+        ]
+        items[Architecture.of(stages)] = None
+    return samples_of(WIDE, (70 + rng.normal(size=count)).tolist(), list(items))
+
+
+def test_samples_whose_decisions_hang_together_are_refused() -> None:
+    marginal_means(drawn(together=False))
+    with pytest.raises(EstimatorError, match=r"150 samples depend on each other .*--fit additive"):
+        marginal_means(drawn(together=True))
+
+
+def test_provenance_that_names_strata_is_believed() -> None:
+    samples = drawn(together=False)
+    strata = Samples(samples.space, samples.rows, Provenance(strata="cost"))
+    with pytest.raises(EstimatorError, match=r"drawn by strata of cost, not uniformly.*AdditivePredictor"):
+        marginal_means(strata)
+    marginal_means(Samples(samples.space, samples.rows, Provenance(strata="uniform")))

@@ -47,7 +47,7 @@ def test_learns_more_than_a_quadratic_form(fitted: MLPPredictor) -> None:
     truth = accuracies()[fresh]
     mine = kendall(fitted.predict(EVERY)[fresh], truth)
     assert mine > 0.8
-    assert mine > kendall(QuadraticPredictor().fit(training()).predict(EVERY)[fresh], truth)
+    assert mine > kendall(QuadraticPredictor("identity").fit(training()).predict(EVERY)[fresh], truth)
 
 
 def test_repeats_by_seed_and_leaves_the_global_seed_alone() -> None:
@@ -126,7 +126,7 @@ class TestFiles:
     def test_other_space(self, fitted: MLPPredictor, tmp_path: Path) -> None:
         fitted.save(tmp_path / "mlp.safetensors")
         with pytest.raises(EstimatorError, match="made for the space 'made'"):
-            load_predictor(tmp_path / "mlp.safetensors", load_space("demo"))
+            load_predictor(tmp_path / "mlp.safetensors", load_space("small-28"))
 
     def test_damaged(self, fitted: MLPPredictor, tmp_path: Path) -> None:
         path = tmp_path / "mlp.safetensors"

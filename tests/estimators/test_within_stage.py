@@ -26,7 +26,7 @@ def fitted(seed: int) -> WithinStageEstimator:
         own = rows[:, UNEVEN.layout.stage_entries(s)]
         size = own.shape[1]
         accuracy += ((own @ rng.normal(size=(size, size))) * own).sum(axis=1)
-    return WithinStageEstimator(ridge=1e-6).fit(samples_of(UNEVEN, accuracy, EVERY))
+    return WithinStageEstimator("identity", ridge=1e-6).fit(samples_of(UNEVEN, accuracy, EVERY))
 
 
 @pytest.mark.parametrize("seed", range(3))

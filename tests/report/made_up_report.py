@@ -24,7 +24,7 @@ from binas.tables import (
     parse_unit,
 )
 
-SPACE = load_space("demo")
+SPACE = load_space("small-28")
 METRICS = [
     {"phase": "heaviest", "epoch": 1, "step": 200, "loss": 0.90, "learning_rate": 0.006, "heaviest": 81.9},
     {"phase": "heaviest", "epoch": 2, "step": 400, "loss": 0.40, "learning_rate": 0.0, "heaviest": 87.2},

@@ -45,6 +45,15 @@ def test_every_network_of_the_frontier_is_there(numbers):
         assert numbers["frontier"]["accuracies"][i] == pytest.approx(point.accuracy, rel=1e-7)
 
 
+def test_the_page_says_that_the_machine_was_busy(numbers):
+    latency = costs()["latency"]
+    about = latency.provenance.model_copy(update={"disturbance": 0.5})
+    table = CostTable(SPACE, {"latency": replace(latency, provenance=about)})
+    busy = report_numbers(ReportData(SPACE, contributions(), table, "latency"))
+    assert "took over 50% longer" in busy["disturbed"]
+    assert numbers["disturbed"] is None
+
+
 def test_a_thinned_frontier_says_what_it_loses(monkeypatch):
     monkeypatch.setattr(traced, "MOST_POINTS", 20)
     found, whole = report_numbers(small())["frontier"], frontier(PROBLEM, "latency")

@@ -325,6 +325,6 @@ def test_devices_that_are_not_here(monkeypatch):
         raise AssertionError("Torch not compiled with CUDA enabled")
 
     monkeypatch.setattr("binas.costs.machine.device_name", no_gpu)
-    run = Run(Path("nowhere"), load_config(None, ["measure.device=cuda"]), load_space("demo"))
+    run = Run(Path("nowhere"), load_config(None, ["measure.device=cuda"]), load_space("small-28"))
     (measure,) = MEASURE.steps
     assert measure.facts(run)["device"] == "not on this machine"

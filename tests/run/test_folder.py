@@ -70,7 +70,7 @@ def test_two_files_for_one_table(tmp_path: Path) -> None:
 
 def test_tables_of_another_space(tmp_path: Path) -> None:
     write(tmp_path)
-    save_space(load_space("demo"), tmp_path / "space.yaml")
+    save_space(load_space("small-28"), tmp_path / "space.yaml")
     with pytest.raises(TableError, match=r"contributions\.json: it was made for the space 'tiny'"):
         load(tmp_path)
 

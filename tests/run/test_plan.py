@@ -89,7 +89,8 @@ class TestFilling:
         assert (
             two_seconds["finetune"].work < 0.75 * one_seconds["finetune"].work
         )  # three networks in two turns
-        assert two_seconds["train.supernet"] == one_seconds["train.supernet"]
+        assert two_seconds["train.supernet"].work < one_seconds["train.supernet"].work  # validating is shared
+        assert two_seconds["measure"] == one_seconds["measure"]  # nothing runs beside it
 
 
 class TestWhatTheUserGave:
@@ -147,7 +148,7 @@ def test_seconds_grow_with_their_amounts():
 
 
 def test_every_step_of_ours_says_how_long_it_takes():
-    guessed = Outlook(load_config(), IMAGES, guessed_rates(load_space("demo")))
+    guessed = Outlook(load_config(), IMAGES, guessed_rates(load_space("small-28")))
     for name, seconds in expected_seconds(guessed).items():
         assert seconds.total > 0 or name == "train.data", name
     assert 200 < total_seconds(guessed) < 2000  # the defaults on the demo's images: minutes

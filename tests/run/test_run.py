@@ -76,6 +76,18 @@ def test_other_settings_are_refused_for_an_old_run(trained, config):
     assert (trained / "config.yaml").read_bytes() == before
 
 
+def test_a_run_keeps_the_shards_it_started_with(tmp_path):
+    """Weights depend on them; the number of processes, which may change, decides only where none are known."""
+    config = write_config(tmp_path)
+    train = {"train.processes": 2, "train.heaviest.batch_size": 64}
+    started = create_run(tmp_path / "run", load_config(config, train.items()))
+    shards = [getattr(started.config.train, phase).shards for phase in ("heaviest", "supernet")]
+    assert shards == [2, 1]  # batches of 64 and 32 images, 32 at least in a shard
+    again = create_run(tmp_path / "run", load_config(config, {**train, "train.processes": 1}.items()))
+    assert again.config.train.heaviest.shards == 2
+    assert load_config(tmp_path / "run" / "config.yaml").train.heaviest.shards == 2
+
+
 def test_a_killed_run_goes_on_and_ends_the_same(tmp_path, trained):
     """SIGKILL at a random moment in a process of its own, then the same command again."""
     config = write_config(tmp_path)
@@ -147,9 +159,9 @@ def test_the_same_command_goes_on_from_relative_paths(tmp_path, monkeypatch):
     write_config(tmp_path / "c")
     monkeypatch.chdir(tmp_path)
     config = load_config(Path("c/config.yaml"))
-    create_run(Path("run"), config)
+    started = create_run(Path("run"), config)
     monkeypatch.chdir(tmp_path / "c")
-    assert create_run(tmp_path / "run", load_config(Path("config.yaml"))).config == config
+    assert create_run(tmp_path / "run", load_config(Path("config.yaml"))).config == started.config
 
 
 def test_a_run_killed_at_its_start_can_be_started(tmp_path):

@@ -7,7 +7,8 @@ import pytest
 from binas.base.errors import ProblemError
 from binas.base.interval import Interval
 from binas.search import SearchProblem, Status, evaluate, solve
-from binas.search.on_device import keep_limits
+from binas.search.alternatives import best_architectures
+from binas.search.on_device import first_kept, keep_limits
 from binas.space import load_space
 from binas.testing.paper_example import paper_contributions, paper_costs
 
@@ -169,3 +170,20 @@ def test_at_least_one_network_is_built():
     asked = problem("latency=45ms")
     with pytest.raises(ProblemError, match="at least one"):
         loop(Device(asked), asked, most=0)
+
+
+def test_preferred_networks_are_measured_until_one_keeps_the_limit():
+    """Of networks in order of preference the first that keeps the limit when built; the answer itself was measured."""
+    asked = problem("latency=45ms")
+    device = Device(asked, 1.1)
+    done = loop(device, asked).result
+    best = best_architectures(done.problem, 3).items
+    slow = evaluate(asked, solve(asked).architecture)  # keeps the limit by the table only
+    built = device.built
+    found = first_kept(asked, ["latency"], device, done, [slow, best[2], best[1]])
+    assert found.architecture == best[2].architecture
+    assert device.built == built + 3  # the slow one twice: it is given a second chance
+    names = [step["architecture"] for step in found.details["on_device"]]
+    assert names[-2:] == [str(slow.architecture), str(best[2].architecture)]
+    same = first_kept(asked, ["latency"], device, done, [slow, best[0], best[1]])
+    assert same.architecture == done.architecture == best[0].architecture

@@ -24,7 +24,7 @@ from binas.search.rivals import (
 from binas.space import load_space
 from binas.tables import Column
 
-DEMO = load_space("demo")
+DEMO = load_space("small-28")
 
 
 def problem(space, *limits):

@@ -148,7 +148,7 @@ class TestIndices:
         assert space.from_indices(depths[1].tolist(), configs[1].tolist()) == architecture
 
     def test_no_architectures(self) -> None:
-        depths, configs = load_space("demo").to_indices([])
+        depths, configs = load_space("small-28").to_indices([])
         assert (depths.shape, configs.shape) == ((0, 3), (0, 3, 3))
         assert depths.dtype == np.int64
 

@@ -149,7 +149,7 @@ def twin_space() -> SearchSpace:
 
 class TestVanishingStages:
     def test_left_out_where_nothing_is_lost(self) -> None:
-        space = SearchSpace("one", (twin_space().stages[0], replace(load_space("demo").stages[0], name="s2")))
+        space = SearchSpace("one", (twin_space().stages[0], replace(load_space("small-28").stages[0], name="s2")))
         text = to_block_string(space, space.parse("0_e2k3"))
         assert text == "[['ir_r1_k3_s1_e2_c16_nre']]"
         assert str(from_block_string(space, text)) == "0_e2k3"
@@ -175,7 +175,7 @@ class TestRepeats:
         assert [(code.repeats, code.stride) for code in stage] == [(1, 2), (1, 1), (1, 1)]
 
     def test_repeats_of_equal_blocks_read_as_blocks(self) -> None:
-        space = load_space("demo")
+        space = load_space("small-28")
         stages = ["ir_r2_k3_s1_e2_c16_nre", "ir_r3_k5_s2_e4_c32", "ir_r1_k3_s2_e2_c64", "cn_r1_k1_s1_c128"]
         text = str([[code] for code in stages])
         assert str(from_block_string(space, text)) == "e2k3-e2k3_e4k5-e4k5-e4k5_e2k3"
@@ -306,11 +306,11 @@ class TestSpacesWithoutBlockStrings:
 
     def test_foreign_architecture(self) -> None:
         with pytest.raises(ArchitectureError, match="has the unknown config"):
-            to_block_string(load_space("demo"), Architecture.of([["e9"], ["e9"], ["e9"]]))
+            to_block_string(load_space("small-28"), Architecture.of([["e9"], ["e9"], ["e9"]]))
 
 
 def test_every_form_of_one_architecture() -> None:
-    space = load_space("demo")
+    space = load_space("small-28")
     architecture = space.parse("e2k3_e3k5se-e4k3_e2k5")
     forms = [str(architecture), json.dumps(architecture.to_json()), to_block_string(space, architecture)]
     assert [read_architecture(space, f" {text}\n") for text in forms] == [architecture] * 3
@@ -319,10 +319,10 @@ def test_every_form_of_one_architecture() -> None:
 @pytest.mark.parametrize("text", ["", "[", "{", "[]", "{}", "e9_e9_e9", "e2k3_e2k3"])
 def test_text_in_no_form(text: str) -> None:
     with pytest.raises(BinasError):
-        read_architecture(load_space("demo"), text)
+        read_architecture(load_space("small-28"), text)
 
 
 def test_json_of_another_space() -> None:
     foreign = json.dumps(load_space("nas-bench-macro").parse("id_id_id").to_json())
     with pytest.raises(BinasError, match="unknown config 'id'; allowed are e2k3, "):
-        read_architecture(load_space("demo"), foreign)
+        read_architecture(load_space("small-28"), foreign)

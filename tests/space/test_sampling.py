@@ -110,7 +110,7 @@ class TestReproducible:
 
     def test_unknown_way(self) -> None:
         with pytest.raises(ProblemError, match="'fair'; use 'decisions' or 'architectures'"):
-            sample(load_space("demo"), np.random.default_rng(0), "fair")  # type: ignore[arg-type]
+            sample(load_space("small-28"), np.random.default_rng(0), "fair")  # type: ignore[arg-type]
 
 
 @st.composite

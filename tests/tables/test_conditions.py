@@ -6,7 +6,7 @@ import pytest
 
 from binas.base.errors import TableError
 from binas.tables import Provenance, check_conditions, conditions
-from binas.tables.conditions import describe, differences, parse_conditions
+from binas.tables.conditions import NOISY, describe, differences, disturbed, parse_conditions
 
 PHONE = Provenance(source="bench", device="Pixel 9", runtime="TFLite", threads=1, batch=1, dtype="float32")
 
@@ -51,3 +51,12 @@ def test_checked() -> None:
         TableError, match="energy is wanted for runtime onnxruntime, but the table does not say"
     ):
         check_conditions("energy", Provenance(), {"runtime": "onnxruntime"})
+
+
+def test_a_table_of_a_busy_machine_says_so() -> None:
+    assert disturbed("latency", Provenance()) is None
+    assert disturbed("latency", Provenance(disturbance=NOISY)) is None
+    said = disturbed("latency", Provenance(disturbance=0.42))
+    assert said is not None
+    assert "busy while latency was measured" in said
+    assert "over 42% longer" in said

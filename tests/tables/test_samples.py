@@ -15,9 +15,9 @@ from binas.base.errors import FileError, TableError
 from binas.base.files import dump_json
 from binas.space import load_space, sample_many
 from binas.tables import Provenance, Sample, Samples, load_samples, schema
-from binas.tables.samples import samples_from_data
+from binas.tables.samples import pack, samples_from_data, unpack
 
-SPACE = load_space("demo")
+SPACE = load_space("small-28")
 ONE, TWO = SPACE.extreme(heaviest=False), SPACE.extreme()
 
 
@@ -107,7 +107,7 @@ def test_schema_and_reader_refuse_the_same(change: dict[str, Any]) -> None:
 
 
 def test_samples_of_another_space() -> None:
-    with pytest.raises(TableError, match="made for the space 'demo'"):
+    with pytest.raises(TableError, match="made for the space 'small-28'"):
         samples_from_data(example().to_data(), load_space("imagenet-mbconv"), "file")
 
 
@@ -122,3 +122,40 @@ def test_a_file_that_is_cut_off(tmp_path: Path) -> None:
     path.write_text(path.read_text()[:-40])
     with pytest.raises(FileError, match="not complete JSON"):
         load_samples(path, SPACE)
+
+
+def test_outcomes_of_single_images_are_kept_as_bits(tmp_path: Path) -> None:
+    correct = np.random.default_rng(0).random((2, 13)) < 0.7
+    rows = tuple(
+        Sample(item, 100 * float(right.mean()), images=13, correct=pack(right))
+        for item, right in zip((ONE, TWO), correct, strict=True)
+    )
+    Samples(SPACE, rows).save(tmp_path / "samples.json")
+    again = load_samples(tmp_path / "samples.json", SPACE)
+    assert again.outcomes is not None
+    np.testing.assert_array_equal(again.outcomes, correct)
+    assert example().outcomes is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"correct": "/w=="}, "correct says 100 %, accuracy 50"),
+        ({"correct": "%"}, "cannot be read"),
+        ({"correct": "//8="}, "16 bits for the outcomes of 8 images"),
+        ({"images": None}, "without images"),
+    ],
+)
+def test_bits_that_cannot_be(change: dict[str, Any], message: str) -> None:
+    row = {
+        "architecture": str(ONE),
+        "accuracy": 50.0,
+        "images": 8,
+        "correct": pack(np.arange(8) < 4),
+        **change,
+    }
+    data = {"format": "binas/samples", "version": 1, "samples": [row]}
+    with pytest.raises(TableError, match=message):
+        samples_from_data(data, SPACE, "there")
+    with pytest.raises(TableError):
+        unpack("AAAA", 8)

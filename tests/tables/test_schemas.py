@@ -106,7 +106,7 @@ class TestRefuses:
         ],
     )
     def test_spaces(self, path: list[Any], value: Any) -> None:
-        data = changed(space_to_data(load_space("demo")), path, value)
+        data = changed(space_to_data(load_space("small-28")), path, value)
         with pytest.raises(ValidationError):
             validator("space").validate(data)
         with pytest.raises(SpaceError):

@@ -215,8 +215,8 @@ class TestProblemsAtOnce:
 class TestOtherSpaces:
     def test_table_of_another_space(self, tmp_path: Path) -> None:
         example_costs().save(tmp_path / "costs.json")
-        with pytest.raises(TableError, match=r'not for .demo. .*remove the "space" entry'):
-            load_costs(tmp_path / "costs.json", load_space("demo"))
+        with pytest.raises(TableError, match=r'not for .small-28. .*remove the "space" entry'):
+            load_costs(tmp_path / "costs.json", load_space("small-28"))
 
     def test_renamed_space_is_the_same_space(self) -> None:
         renamed = SearchSpace("renamed", SPACE.stages)
@@ -351,7 +351,7 @@ class TestColumns:
         assert one.equals(two)
         two.configs[2][1][0] = 0.0
         assert not one.equals(two)
-        assert not one.equals(Column.full(load_space("demo"), math.nan))
+        assert not one.equals(Column.full(load_space("small-28"), math.nan))
         assert one.map(lambda array: array * 0 + 1).equals(Column.full(SPACE, math.nan))
 
 

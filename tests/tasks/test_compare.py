@@ -14,9 +14,10 @@ from binas.space import load_space
 from binas.supernet import Supernet
 from binas.tables import Column
 from binas.tasks.compare import Bench, best_hand_scaled, compare_with_rivals
+from binas.tasks.outcomes import at_most
 from binas.training import evaluate_architecture
 
-DEMO = load_space("demo")
+DEMO = load_space("small-28")
 
 
 def problem(space, *limits):
@@ -42,6 +43,20 @@ def test_all_are_measured_in_the_same_way():
     verdict = compared.verdict
     assert verdict.leads.over_hand_scaled[0] == pytest.approx(verdict.found - verdict.hand_scaled)
     assert Comparison.model_validate_json(compared.model_dump_json()) == compared
+
+
+def test_fewer_images_are_the_same_ones_of_every_class():
+    torch.manual_seed(0)
+    supernet, data = Supernet(MBCONV).eval(), bar_data()
+    some = at_most(data.test, 20)
+    assert len(some) == 20 < len(data.test)
+    assert some.labels.bincount().tolist() == [4] * 5
+    assert at_most(data.test, 20).fingerprint == some.fingerprint
+    assert at_most(data.test, None) is data.test
+    asked = problem(MBCONV)
+    asked = asked.with_limits([Limit("macs", asked.cost("macs", MBCONV.extreme()))])
+    bench = Bench(supernet, data, asked, asked.limits[0], 64, images=20)
+    assert compare_with_rivals(bench, MBCONV.extreme(), 1).images == 20
 
 
 def test_validation_images_choose_the_hand_scaled_network():

@@ -98,7 +98,7 @@ def test_steps_follow_steps_that_come_before_them():
 
 def test_steps_depend_on_settings_that_exist(tmp_path):
     """A name misspelt there would make a change of the setting go unnoticed."""
-    run = Run(tmp_path, load_config(), load_space("demo"))
+    run = Run(tmp_path, load_config(), load_space("small-28"))
     known = [name for name, _ in settings_named(config_model())]
     for step in all_steps():
         assert set(step.settings) <= set(known), step.name
@@ -115,7 +115,7 @@ def test_every_setting_matters_to_some_step_or_is_only_about_speed():
     depends = [name for step in all_steps() for name in (*step.settings, *_facts(step))]
     unused = [
         name
-        for name in settings_of(Run(None, load_config(), load_space("demo")))
+        for name in settings_of(Run(None, load_config(), load_space("small-28")))
         if not any(name == used or name.startswith(f"{used}.") for used in depends)
     ]
     assert unused == [

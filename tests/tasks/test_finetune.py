@@ -17,6 +17,7 @@ from binas.tasks.artefacts import network_folder, network_name, network_names
 from binas.tasks.export import export_tuned
 from binas.tasks.finetune import Tuning, find_tuned, open_tuned, run_to_tune
 from binas.training import FinetuneSettings, TrainSettings, evaluate_architecture
+from binas.training.team import Team
 
 LIGHTEST, HEAVIEST = MBCONV.extreme(False), MBCONV.extreme()
 
@@ -38,7 +39,7 @@ class KillAfter(Progress):
 
 
 def tune(run, architecture, name=None, progress=None):
-    return Tuning(run).tune(architecture, name, progress)
+    return Tuning(run, Team()).tune(architecture, name, progress)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -143,7 +144,7 @@ def test_changes_are_for_fine_tuning_only_and_are_not_kept(copied):
 
 
 def test_several_networks_share_their_teacher(copied):
-    tuning = Tuning(copied)
+    tuning = Tuning(copied, Team())
     names = [
         tuning.tune(architecture, name).record.name
         for name, architecture in (("a", LIGHTEST), ("b", HEAVIEST))

@@ -117,6 +117,13 @@ def test_images_grow_to_their_full_size_and_stay_there():
     assert image_side(phase.model_copy(update={"first_size": 0.01}), 28, 0.0) == 4
 
 
+@pytest.mark.parametrize("first", [0.25, 0.5, 1.0])
+def test_the_mean_area_of_growing_images(first):
+    phase = Phase(epochs=1, batch_size=1, learning_rate=1.0, first_size=first)
+    sides = [image_side(phase, 400, step / 1000) for step in range(1000)]
+    assert phase.mean_area == pytest.approx(sum((side / 400) ** 2 for side in sides) / 1000, rel=0.01)
+
+
 def test_training_sees_images_of_the_size_of_the_moment(tmp_path):
     sides = []
 

@@ -161,7 +161,7 @@ def test_cached_teacher_equals_the_network_on_plain_images(trained):
 @pytest.mark.slow
 def test_half_a_minute_on_the_embedded_images(tmp_path):
     """Accuracy well above chance (10), and larger sub-networks are better ones."""
-    space, data = load_space("demo"), embedded(Division(limit=2400))
+    space, data = load_space("small-28"), embedded(Division(limit=2400))
     short = {"batch_size": 32, "learning_rate": 0.008}
     phases = {phase: {**short, "epochs": 2} for phase in ("heaviest", "supernet")}
     config = TrainSettings.model_validate(fill_from_recipe({"train": {"device": "cpu", **phases}})["train"])

@@ -83,6 +83,19 @@ def test_a_process_that_leaves_takes_the_training_down_and_says_why(run, how, ki
         train_shared(with_processes(run, 2), failing, [how], 2)
 
 
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_shards_have_every_nth_image_whoever_does_them(size):
+    """Ten images in three shards: 4, 3 and 3."""
+    found = {}
+    for rank in range(size):
+        shards = Shards(nn.Linear(1, 1), Team(rank, size), 3)
+        places = shards.places(10)
+        found |= {shard: places[shards.rows(shard, 10)] for shard in shards.mine}
+    assert found == {0: [0, 3, 6, 9], 1: [1, 4, 7], 2: [2, 5, 8]}
+    alone = Shards(nn.Linear(1, 1), Team(), 1)
+    assert (alone.places(10), alone.rows(0, 10)) == (None, slice(0, 10))
+
+
 def test_what_no_shard_used_gets_no_gradient_and_the_rest_the_mean():
     network = nn.ModuleDict({name: nn.Linear(1, 1, bias=False) for name in "abc"})
     used = [("a",), ("a", "b")]

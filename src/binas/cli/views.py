@@ -185,13 +185,18 @@ def _show_choice(choice: Choice) -> None:
     if rows:
         show_judgements(rows, f"{choice.samples} samples")
         say(describe_ceiling(data["noise_ceiling"]))
-    say(*(f"{name} left out: {why}" for name, why in choice.left_out.items()), choice.why)
+    judged = choice.judgement()
+    shown = (
+        [] if judged is None or judged.calibration is None else [f"Shown: {judged.calibration.sentence()}"]
+    )
+    say(*(f"{name} left out: {why}" for name, why in choice.left_out.items()), choice.why, *shown)
 
 
 def _show_answers(run: Run) -> None:
     """A row per limit: predicted, measured, tuned as far as there is anything to show."""
     answers, networks = run.answers, run.networks
-    columns = ("limit", "absolute", "predicted", "measured", "accuracy predicted", "one-shot", "tuned")
+    accuracies = ("accuracy predicted", "confirmed", "over random", "one-shot", "tuned")
+    columns = ("limit", "absolute", "predicted", "measured", *accuracies)
     rows = [_answer_row(answer, networks.get(answer.question)) for answer in answers]
     table_of_known((*columns, "parameters", "variant", "architecture"), rows)
     say(*(f"{answer.question}: {answer.why}" for answer in answers if answer.why))
@@ -208,12 +213,22 @@ def _answer_row(answer: AnswerRecord, network: NetworkRecord | None) -> tuple[st
     if network is not None:
         held = (network.judgement.one_shot, network.judgement.tuned)
         tuned = (*(_percent(item.test.percent) for item in held), f"{network.parameters:,}")
-    known = (answer.question, answer.limits_text, *costs, _percent(answer.accuracy), *tuned)
+    known = (answer.question, answer.limits_text, *costs, *_believed(answer), *tuned)
     return *known, answer.variant or "-", answer.architecture or "none"
 
 
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f} %"
+def _believed(answer: AnswerRecord) -> tuple[str, str, str]:
+    """Accuracy as predicted, on images that chose nothing, and the lead over random networks."""
+    predicted = _percent(answer.accuracy, answer.accuracy_stderr)
+    held = answer.confirmed
+    if held is None:
+        return predicted, "-", "-"
+    return predicted, f"{_percent(held.accuracy, held.error)} ({held.images_of})", _points(held.lead)
+
+
+def _percent(value: float | None, error: float | None = None) -> str:
+    shown = "" if error is None else f" ± {error:.2f}"
+    return "-" if value is None else f"{value:.2f}{shown} %"
 
 
 def answers_json(run: Run) -> dict[str, Any]:

@@ -12,7 +12,7 @@ accuracy of a random architecture and a depth contributes E[Acc | depth] - E[Acc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,12 +22,10 @@ from scipy.linalg import block_diag, helmert
 from scipy.sparse import csr_array
 
 from binas.contributions.outcomes import Array, Indices
-from binas.space.space import Config, OptionValue, SearchSpace
+from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
 from binas.tables.entries import Column, Provenance, today
 from binas.version import __version__
-
-Label = tuple[str, OptionValue]
 
 
 def sparse_rows(space: SearchSpace, depths: Indices, configs: Indices) -> csr_array:
@@ -64,18 +62,11 @@ class Design:
         * ``factor``: an effect per option value and block;
         * ``deviation``: an effect per config, what the options do not explain.
         """
-        blocks = [
-            (where, configs)
-            for row, stage in zip(self.space.layout.config_slices, self.space.stages, strict=True)
-            for where, configs in zip(row, stage.blocks, strict=True)
-        ]
-        labels = sorted(
-            {label for _, configs in blocks for config in configs for label in config.options}, key=repr
+        factors, blocks = (
+            self.space.layout.option_entries,
+            sum(len(stage.blocks) for stage in self.space.stages),
         )
-        factors = np.zeros((self.size, len(labels) * len(blocks)))
-        for k, (where, configs) in enumerate(blocks):
-            factors[where, k :: len(blocks)] = _incidence(configs, labels)
-        shared = factors.reshape(self.size, len(labels), len(blocks)).sum(axis=2)
+        shared = factors.reshape(self.size, factors.shape[1] // blocks, blocks).sum(axis=2)
         one_each = np.eye(self.size)
         parts = {
             "depth": one_each[:, self.space.alpha_size :],
@@ -110,11 +101,6 @@ def table_of(
         base_count=float(counts[0]),
         covariance=1e4 * covariance,
     )
-
-
-def _incidence(configs: Sequence[Config], labels: Sequence[Label]) -> Array:
-    """Which config has which option value, (configs, labels)."""
-    return np.array([[label in config.options for label in labels] for config in configs], dtype=np.float64)
 
 
 def _gram(factor: Array) -> Array:

@@ -84,10 +84,19 @@ class FileImages:
         return FileImages(self.source, labels, self.classes, self.form, self.rows[chosen])
 
     def batches(
-        self, size: int, *, seed: int | None = None, epoch: int = 0, start: int = 0, drop_last: bool = False
+        self,
+        size: int,
+        *,
+        seed: int | None = None,
+        epoch: int = 0,
+        start: int = 0,
+        drop_last: bool = False,
+        places: Sequence[int] | None = None,
     ) -> Iterator[Batch]:
         """One pass in batches of ``size`` images; see :class:`binas.data.images.Images`."""
-        plan = batch_rows(len(self), size, seed=seed, epoch=epoch, start=start, drop_last=drop_last)
+        plan = batch_rows(
+            len(self), size, seed=seed, epoch=epoch, start=start, drop_last=drop_last, places=places
+        )
         for group, images in work_ahead((rows.tolist() for rows in plan), self.decode, self.form.workers):
             indices = torch.tensor(group)
             yield Batch(torch.stack(images), self.labels[indices], indices)

@@ -69,12 +69,20 @@ class Images(Protocol):
         ...
 
     def batches(
-        self, size: int, *, seed: int | None = None, epoch: int = 0, start: int = 0, drop_last: bool = False
+        self,
+        size: int,
+        *,
+        seed: int | None = None,
+        epoch: int = 0,
+        start: int = 0,
+        drop_last: bool = False,
+        places: Sequence[int] | None = None,
     ) -> Iterator[Batch]:
         """One pass in batches of ``size`` images, from batch number ``start`` on (to resume a pass).
 
         Without a seed the images come in order; with one, in an order that depends only on (seed, epoch).
-        The last batch may be smaller, unless ``drop_last``.
+        The last batch may be smaller, unless ``drop_last``. With ``places`` only the images at these places of each
+        batch are read, in that order.
         """
         ...
 
@@ -139,17 +147,34 @@ class ArrayImages:
         return ArrayImages(self.images[rows], self.labels[rows], self.classes)
 
     def batches(
-        self, size: int, *, seed: int | None = None, epoch: int = 0, start: int = 0, drop_last: bool = False
+        self,
+        size: int,
+        *,
+        seed: int | None = None,
+        epoch: int = 0,
+        start: int = 0,
+        drop_last: bool = False,
+        places: Sequence[int] | None = None,
     ) -> Iterator[Batch]:
         """One pass in batches of ``size`` images; see :class:`Images`."""
-        for rows in batch_rows(len(self), size, seed=seed, epoch=epoch, start=start, drop_last=drop_last):
+        plan = batch_rows(
+            len(self), size, seed=seed, epoch=epoch, start=start, drop_last=drop_last, places=places
+        )
+        for rows in plan:
             yield Batch(self.images[rows], self.labels[rows], rows)
 
 
 def batch_rows(
-    length: int, size: int, *, seed: int | None, epoch: int, start: int, drop_last: bool
+    length: int,
+    size: int,
+    *,
+    seed: int | None,
+    epoch: int,
+    start: int,
+    drop_last: bool,
+    places: Sequence[int] | None = None,
 ) -> Iterator[Tensor]:
-    """The indices of each batch of one pass, (n,) int64, from batch number ``start`` on."""
+    """The indices of each batch of one pass, (n,) int64, from batch number ``start`` on, or those at some places of it."""
     if size < 1 or start < 0:
         raise DataError(f"a batch of {size} images starting at batch {start} is not possible.")
     if seed is None:
@@ -158,7 +183,8 @@ def batch_rows(
         rows = torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(length))
     end = length // size * size if drop_last else length
     for first in range(start * size, end, size):
-        yield rows[first : min(first + size, end)]
+        batch = rows[first : min(first + size, end)]
+        yield batch if places is None else batch[[place for place in places if place < len(batch)]]
 
 
 def numbered_classes(labels: NDArray[Any]) -> tuple[str, ...]:

@@ -57,7 +57,14 @@ class StreamImages:
         return self.length
 
     def batches(
-        self, size: int, *, seed: int | None = None, epoch: int = 0, start: int = 0, drop_last: bool = False
+        self,
+        size: int,
+        *,
+        seed: int | None = None,
+        epoch: int = 0,
+        start: int = 0,
+        drop_last: bool = False,
+        places: Sequence[int] | None = None,
     ) -> Iterator[Batch]:
         """One pass in batches of ``size`` images; see :class:`binas.data.images.Images`."""
         stream = self.stream
@@ -65,7 +72,10 @@ class StreamImages:
             mixed = int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
             stream = stream.shuffle(seed=mixed, buffer_size=self.source.shuffle_buffer)
         rows = enumerate(self._rows(stream.skip(start * size), start * size), start * size)
-        for group, images in work_ahead(_groups(rows, size, drop_last), self._decode, self.source.workers):
+        groups = _groups(rows, size, drop_last)
+        if places is not None:
+            groups = ([group[place] for place in places if place < len(group)] for group in groups)
+        for group, images in work_ahead(groups, self._decode, self.source.workers):
             labels = [label_number(row[self.source.label_column], self._numbers) for _, row in group]
             indices = torch.tensor([position for position, _ in group])
             yield Batch(torch.stack(images), self._check(labels), indices)

@@ -1,9 +1,11 @@
 """Estimators and learned predictors of accuracy, and how well they rank."""
 
 from binas.estimators._base import Estimator
-from binas.estimators.bilinear import BilinearEstimator, ablation, marginal_means
+from binas.estimators.bilinear import BilinearEstimator, ablation
 from binas.estimators.choosing import Choice, choose_estimator, load_choice
 from binas.estimators.closed_form import AdditivePredictor, BilinearPredictor, QuadraticPredictor
+from binas.estimators.depths import DepthsEstimator
+from binas.estimators.gaussian_process import GaussianProcess
 from binas.estimators.judging import (
     CostLimit,
     Judgement,
@@ -13,6 +15,7 @@ from binas.estimators.judging import (
     noise_ceiling,
     report,
 )
+from binas.estimators.means import marginal_means
 from binas.estimators.predictors import load_predictor
 from binas.estimators.registry import Candidate, candidates, make_estimator
 from binas.estimators.within_stage import CorrectedEstimator, WithinStageEstimator
@@ -25,7 +28,9 @@ __all__ = [
     "Choice",
     "CorrectedEstimator",
     "CostLimit",
+    "DepthsEstimator",
     "Estimator",
+    "GaussianProcess",
     "Judgement",
     "NoiseCeiling",
     "QuadraticPredictor",

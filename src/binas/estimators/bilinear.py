@@ -12,11 +12,6 @@ and taking it from every depth that has the block changes no prediction, so cont
 which part. :func:`separated` says it: the configs of a block have mean zero, and so have the depths of a stage. Then
 q_beta is what depth brings with average configs, Q what configs change at given depths, and the base what the average
 architecture has.
-
-:func:`marginal_means` makes contributions of measured architectures (section 3.2 on a table of samples): for every depth
-E[g(Acc) | d^s = d] - E[g(Acc)], for every config E[g(Acc) | O^s_b = c] - E[g(Acc) | block b active]. What a config adds is
-held against networks that have its block, so the worth of depth is not counted twice. On all architectures of a space
-whose stages have one depth this is the least-squares fit.
 """
 
 from __future__ import annotations
@@ -28,15 +23,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.base.errors import EstimatorError, several
+from binas.base.errors import EstimatorError
 from binas.estimators.links import Link, LinkName, get_link
 from binas.estimators.objective import BilinearObjective
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
-from binas.tables.entries import Column, Provenance, today
+from binas.tables.entries import Column, Provenance
 from binas.tables.samples import Samples
-from binas.version import __version__
 
 Array = NDArray[np.float64]
 
@@ -91,6 +85,10 @@ class BilinearEstimator:
     def errors(self, weights: Array) -> Array:
         """Standard errors in points of sums of (base, contributions), one per row of ``weights``, (n,)."""
         return self.contributions.errors(weights)
+
+    def joint_errors(self, weights: Array) -> Array:
+        """Covariance of these sums, in points^2, (n, n)."""
+        return self.contributions.joint_errors(weights)
 
     def objective(self) -> BilinearObjective:
         """r + q_beta' beta + alpha' Q beta on the scale of the link."""
@@ -189,34 +187,3 @@ def ablation(estimator: BilinearEstimator, architectures: Sequence[Architecture]
     if any(len(block) > 1 for stage in space.stages for block in stage.blocks):
         found["Q = 0"] = rows[:, space.alpha_size :] @ weights[space.alpha_size :]
     return {name: estimator.scale.inverse(base + total) for name, total in found.items()}
-
-
-def marginal_means(samples: Samples, link: LinkName = "identity") -> Contributions:
-    """Contributions in points for :class:`BilinearEstimator` with the same ``link``; every choice must occur."""
-    space, scale = samples.space, get_link(link)
-    rows, values = space.layout.rows(samples.architectures), scale.forward(samples.accuracy)
-    seen = rows.sum(axis=0)
-    if not len(samples) or not seen.all():
-        raise EstimatorError(_missing(space, seen))
-    base = float(values.mean())
-    means = rows.T @ values / seen - _reference(space, rows, values)
-    provenance = Provenance(
-        source=f"means over {len(samples)} samples", date=today(), tool=f"binas {__version__}", link=link
-    )
-    return contributions_on_link(space, base, means, scale, provenance, Column.from_flat(space, seen))
-
-
-def _reference(space: SearchSpace, rows: Array, values: Array) -> Array:
-    """What a choice is held against: the mean of all for a depth, of those with the block for a config."""
-    result = np.full(rows.shape[1], values.mean())
-    for blocks in space.layout.config_slices:
-        for where in blocks:
-            result[where] = values[rows[:, where].any(axis=1)].mean()
-    return result
-
-
-def _missing(space: SearchSpace, seen: Array) -> str:
-    absent = [name for name, count in zip(space.layout.names, seen, strict=True) if not count]
-    return several(
-        "no sample has", absent, "Measure more architectures, or fit a predictor, which can do without."
-    )

@@ -20,10 +20,11 @@ The standard error of what is shown for a network x with prediction p contains f
    have in common with it, as the base accuracy, was measured again by the level.
 3. ``lack_of_fit``: how far networks are from the line beyond all that. Interactions are there.
 
-S^2, the residual variance of the samples minus what their own finitely many images add, is what 2 and 3 must explain together:
+S^2, the residual variance of the samples minus what their own finitely many images add, is what 2 and 3 explain together:
 lack_of_fit^2 = S^2 - slope^2 mean e^2 where that is positive; else the estimator overstates its errors, and trust =
 S^2 / (slope^2 mean e^2) < 1. S^2 counts at least as much as its own standard error. Of a difference of two networks the
-level cancels, the lack of fit is that of both: slope^2 trust e(x1, x2)^2 + (p1 - p2)^2 v_ss + 2 lack_of_fit^2.
+level cancels, and so does the lack of fit as far as they are alike (:func:`alike`): slope^2 trust e(x1, x2)^2 + (p1 -
+p2)^2 v_ss + 2 lack_of_fit^2 (1 - alike).
 """
 
 from __future__ import annotations
@@ -60,6 +61,9 @@ class Differentiable(Protocol):
     def errors(self, weights: Array) -> Array:
         """Standard errors in points of sums of parameters, one per row of ``weights``, (n,)."""
 
+    def joint_errors(self, weights: Array) -> Array:
+        """Covariance of these sums in points^2, (n, n)."""
+
 
 class Calibration(BaseModel):
     """shown = level + slope (predicted - centre), in percent, with what its errors are made of, in points."""
@@ -86,16 +90,18 @@ class Calibration(BaseModel):
         """Standard errors of what is shown, given the predictions and the estimator's own errors e, in points."""
         away = np.stack([np.ones(len(predicted)), predicted - self.centre])
         line = np.einsum("in,ij,jn->n", away, np.array(self.covariance), away)
-        return np.asarray(np.sqrt(np.maximum(line, 0.0) + self._around(own)))
+        around = self.slope**2 * self.trust * np.nan_to_num(own) ** 2 + self.lack_of_fit**2
+        return np.asarray(np.sqrt(np.maximum(line, 0.0) + around))
 
-    def error_of_difference(self, apart: float, own: float) -> float:
-        """Standard error of what is shown for one network minus another; ``apart`` their predictions, ``own`` its error."""
-        line = apart**2 * self.covariance[1][1]
-        return math.sqrt(line + float(self._around(np.array([own]))[0]) + self.lack_of_fit**2)
+    def error_of_difference(self, apart: float, own: float, similarity: float) -> float:
+        """Standard error of what is shown for one network minus another, in points.
 
-    def _around(self, own: Array) -> Array:
-        """Variance around the line: of the estimator's parameters, and lack of fit."""
-        return self.slope**2 * self.trust * np.nan_to_num(own) ** 2 + self.lack_of_fit**2
+        Their predictions are ``apart`` with the estimator's own error ``own``; ``similarity`` is that of :func:`alike`.
+        """
+        fit = 2 * self.lack_of_fit**2 * (1 - similarity)
+        return math.sqrt(
+            apart**2 * self.covariance[1][1] + self.slope**2 * self.trust * own**2 + max(0.0, fit)
+        )
 
     def sentence(self) -> str:
         """What is shown for predictions, for people."""
@@ -144,8 +150,8 @@ def _not_used(slope: float, error: float) -> str:
     """Why the line only shifts."""
     told = "predictions do not differ" if math.isinf(error) else f"slope {slope:.2f} ± {error:.2f}"
     return (
-        f"Predictions hardly go with what was measured ({told}), so they are only shifted: believe the measured accuracy of an "
-        "answer, and estimate with more passes, or measure more samples."
+        f"Predictions hardly go with what was measured ({told}), so they are only shifted: believe the confirmed accuracy "
+        "of an answer, and estimate with more passes, or measure more samples."
     )
 
 
@@ -163,10 +169,11 @@ def _image_noise(away: Array, samples: Samples) -> float:
     as independent; 0 where nothing is known.
     """
     if samples.outcomes is not None:
-        scatter = _off_the_line(100.0 * samples.outcomes, away)
+        scatter = _off_the_line(samples.outcomes * np.float64(100), away)
         return float(scatter.var(axis=1, ddof=1).sum()) / scatter.shape[1]
     if samples.halves is not None:
-        return float((_off_the_line((samples.halves[:, :1] - samples.halves[:, 1:]) / 2, away) ** 2).sum())
+        apart = _off_the_line((samples.halves[:, :1] - samples.halves[:, 1:]) / 2, away)
+        return float(np.square(apart).sum())
     return float(np.nansum(samples.error**2))
 
 
@@ -183,7 +190,9 @@ def _over_images(away: Array, samples: Samples, level_only: bool) -> Array:
     """
     spread, outcomes = float(away @ away), samples.outcomes
     if outcomes is None:
-        return np.diag([float(np.nan_to_num(np.nanmean(samples.error))) ** 2 if _any_error(samples) else 0.0, 0.0])
+        return np.diag(
+            [float(np.nan_to_num(np.nanmean(samples.error))) ** 2 if _any_error(samples) else 0.0, 0.0]
+        )
     slopes = np.zeros(outcomes.shape[1]) if level_only or not spread else away @ outcomes / spread
     lines = 100.0 * np.stack([outcomes.mean(axis=0), slopes])
     return np.asarray(np.cov(lines) / outcomes.shape[1])
@@ -232,7 +241,9 @@ class CalibratedEstimator:
     def standard_error(self, architectures: Iterable[Architecture]) -> Array:
         """Standard errors in points, (n,), of all that the module's first lines list."""
         items = list(architectures)
-        return self.calibration.errors(self.estimator.predict(items), own_errors(self.estimator, items, self._mean))
+        return self.calibration.errors(
+            self.estimator.predict(items), own_errors(self.estimator, items, self._mean)
+        )
 
     def objective(self) -> Objective:
         """The estimator's objective, shown on the line."""
@@ -245,12 +256,39 @@ class CalibratedEstimator:
             own = own_errors(self.estimator, [first], self.estimator.gradients([second])[0])[0]
         else:
             own = np.sqrt((self.estimator.standard_error([first, second]) ** 2).sum())
-        error = 0.0 if first == second else self.calibration.error_of_difference(one - two, float(own))
+        shared = float(alike(self.space, [first, second])[0, 1])
+        error = self.calibration.error_of_difference(one - two, float(np.nan_to_num(own)), shared)
         return self.calibration.slope * (one - two), error
+
+    def doubt(self, architectures: Sequence[Architecture]) -> Array:
+        """Covariance of the errors of what is shown for networks, in points^2, (n, n), but for the level they share.
+
+        Parameters of the estimator have errors that networks share as their gradients say, or, where those are not known,
+        as far as they are alike; so is the lack of fit.
+        """
+        line, items = self.calibration, list(architectures)
+        away, shared = self.estimator.predict(items) - line.centre, alike(self.space, items)
+        if self._mean is not None and isinstance(self.estimator, Differentiable):
+            own = self.estimator.joint_errors(self.estimator.gradients(items) - self._mean)
+        else:
+            single = self.estimator.standard_error(items)
+            own = np.outer(single, single) * shared
+        total = line.slope**2 * line.trust * np.nan_to_num(own) + line.lack_of_fit**2 * shared
+        return np.asarray(total + line.covariance[1][1] * np.outer(away, away))
 
     @cached_property
     def _mean(self) -> Array | None:
         return mean_gradient(self.estimator, self.reference)
+
+
+def alike(space: SearchSpace, architectures: Sequence[Architecture]) -> Array:
+    """What networks share of the interactions of two choices, (n, n), 1 for the same network.
+
+    (z'y)^2 / (z'z y'y) of rows z, y of ``space.layout``: the share of pairs of choices that both have.
+    """
+    rows = space.layout.rows(architectures)
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray((rows @ rows.T) ** 2)
 
 
 def mean_gradient(estimator: Estimator, reference: Sequence[Architecture]) -> Array | None:

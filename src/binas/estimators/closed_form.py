@@ -10,7 +10,7 @@ differ only in which entries of Q are free:
 * :class:`binas.estimators.within_stage.WithinStageEstimator`: all pairs inside a stage.
 
 ``solver="svd"`` is the paper's Algorithm 2: features and accuracies are centred, k principal components kept, least
-squares on those; k is the number with the least squared error on held-out samples. ``solver="ridge"`` minimises
+squares on those; k is the number with the least squared error on held-out samples. ``solver="ridge"`` (default) minimises
 
     sum_i (g(y_i) - b - a'z_i - z_i' Q z_i)^2 + ridge (||a||^2 + ||Q||^2 / weight)
 
@@ -72,8 +72,8 @@ class ClosedFormPredictor(ABC):
 
     kind: ClassVar[str]
 
-    link: LinkName = "identity"
-    solver: Solver = "svd"
+    link: LinkName = "log"
+    solver: Solver = "ridge"
     components: int | None = None
     ridge: float | None = None
     weight: float | None = None
@@ -226,11 +226,10 @@ class ClosedFormPredictor(ABC):
 class AdditivePredictor(ClosedFormPredictor):
     """b + a'z: the form of the paper's estimator (section 3.3), learned instead of measured choice by choice.
 
-    By ridge unless told otherwise. A search with it is exact.
+    A search with it is exact.
     """
 
     kind = "additive"
-    solver: Solver = "ridge"
 
     @staticmethod
     def groups(space: SearchSpace) -> Groups:

@@ -76,7 +76,7 @@ class MLPPredictor:
 
     kind: ClassVar[str] = "mlp"
 
-    link: LinkName = "identity"
+    link: LinkName = "log"
     hidden: tuple[int, ...] = (400, 400, 400)
     learning_rate: float = 1e-3
     weight_decay: float = 1e-4

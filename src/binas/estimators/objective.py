@@ -2,6 +2,7 @@
 
 * :class:`BilinearObjective`: r + q_beta' beta + alpha' Q beta from contributions (section 3.3), the normal case.
 * :class:`StagewiseObjective`: any sum of per-stage functions f_s(depth, configs); still solved exactly.
+* :class:`DepthsObjective`: one of these two and any function of all depths together; still solved exactly.
 * :class:`QuadraticObjective`: full quadratic form of the learned predictors (section 4.2).
 * :class:`CallableObjective`: any function of an architecture, optionally differentiable in (alpha, beta).
 
@@ -33,6 +34,8 @@ from binas.tables.entries import Column
 Array = NDArray[np.float64]
 Errors = Callable[[Sequence[Architecture]], Array]
 Rows = Callable[[Array], Array]
+
+MOST_COMBINATIONS = 2000  # of depths of all stages: a search with a DepthsObjective looks at each
 
 
 class Line(Protocol):
@@ -203,6 +206,24 @@ class StagewiseObjective(Linked):
 
 
 @dataclass(frozen=True, eq=False)
+class DepthsObjective(Linked):
+    """inner + joint[depths]: a sum over stages, and what the depths of all stages together add to it.
+
+    ``joint`` has an axis for every stage, as long as it has allowed depths. With all depths given it is a sum over stages,
+    so a search is exact: the best over all of them (:mod:`binas.search.depths`).
+    """
+
+    kind: ClassVar[str] = "depths"
+    inner: BilinearObjective | StagewiseObjective
+    joint: Array
+
+    def value(self, space: SearchSpace, architecture: Architecture) -> float:
+        """Objective of one architecture."""
+        index = tuple(s.depths.index(d) for s, d in zip(space.stages, architecture.depths, strict=True))
+        return self.inner.value(space, architecture) + float(self.joint[index])
+
+
+@dataclass(frozen=True, eq=False)
 class QuadraticObjective(Linked):
     """b + a'z + z'Qz with z = (alpha * active, beta): alpha is zero for blocks past the depth.
 
@@ -269,4 +290,4 @@ def _runs(space: SearchSpace) -> Array:
     return result
 
 
-Objective = BilinearObjective | StagewiseObjective | QuadraticObjective | CallableObjective
+Objective = BilinearObjective | StagewiseObjective | DepthsObjective | QuadraticObjective | CallableObjective

@@ -1,6 +1,6 @@
 """Learned predictors by name: made, fitted on more and more samples (section 4.2, figure 5 left), read from files.
 
-Files are JSON for those in closed form, safetensors for the MLP.
+Files are safetensors for the MLP, JSON for all others.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from binas.estimators.closed_form import (
     QuadraticPredictor,
     Solver,
 )
+from binas.estimators.gaussian_process import GaussianProcess, gaussian_process_from_data
 from binas.estimators.links import LinkName
 from binas.estimators.within_stage import WithinStageEstimator
 from binas.space.space import SearchSpace
@@ -35,6 +36,8 @@ from binas.tables.samples import Samples
 
 if TYPE_CHECKING:
     from binas.estimators.mlp import MLPPredictor
+
+    Predictor = ClosedFormPredictor | GaussianProcess | MLPPredictor
 
 TENSORS = ".safetensors"
 CLOSED_FORMS: dict[str, type[ClosedFormPredictor]] = {
@@ -79,14 +82,17 @@ class PredictorFile(BaseModel):
     quadratic: list[list[float]] | None = Field(description="Q by rows; null where there is none")
 
 
-def load_predictor(path: Path, space: SearchSpace) -> ClosedFormPredictor | MLPPredictor:
+def load_predictor(path: Path, space: SearchSpace) -> Predictor:
     """Read a predictor that ``save`` wrote and check that it was learned for the space."""
     path = Path(path)
     if path.suffix == TENSORS:
         from binas.estimators.mlp import load_mlp
 
         return load_mlp(path, space)
-    return closed_form_from_data(read_json(path), space, str(path))
+    data = read_json(path)
+    if isinstance(data, dict) and data.get("kind") == GaussianProcess.kind:
+        return gaussian_process_from_data(data, space, str(path))
+    return closed_form_from_data(data, space, str(path))
 
 
 def closed_form_from_data(data: Any, space: SearchSpace, where: str) -> ClosedFormPredictor:
@@ -117,14 +123,14 @@ def _size_problems(parsed: PredictorFile, space: SearchSpace) -> list[str]:
 
 
 MLP = "mlp"
-PREDICTORS = (*CLOSED_FORMS, MLP)
+PREDICTORS = (*CLOSED_FORMS, GaussianProcess.kind, MLP)
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
     """A predictor fitted on ``count`` samples in ``seconds``."""
 
-    predictor: ClosedFormPredictor | MLPPredictor
+    predictor: Predictor
     count: int
     seconds: float
 
@@ -139,13 +145,12 @@ class Learned:
         return self.predictor.kind + (TENSORS if self.predictor.kind == MLP else ".json")
 
 
-def make_predictor(
-    name: str, link: LinkName = "identity", solver: Solver | None = None, seed: int = 0
-) -> ClosedFormPredictor | MLPPredictor:
-    """A predictor by name, not yet fitted; ``solver`` is for those in closed form, None for their own choice."""
+def make_predictor(name: str, link: LinkName = "log", solver: Solver = "ridge", seed: int = 0) -> Predictor:
+    """A predictor by name, not yet fitted; ``solver`` is for those in closed form."""
     if name in CLOSED_FORMS:
-        kind = CLOSED_FORMS[name]
-        return kind(link=link, solver=solver or kind.solver, seed=seed)
+        return CLOSED_FORMS[name](link=link, solver=solver, seed=seed)
+    if name == GaussianProcess.kind:
+        return GaussianProcess(link, seed)
     if name == MLP:
         from binas.estimators.mlp import MLPPredictor
 
@@ -157,14 +162,13 @@ class PredictorSettings(Settings):
     """Which predictors are learned, from how many samples, and how they are judged."""
 
     fit: tuple[str, ...] = Field(
-        ("additive", "bilinear", "within-stage", "quadratic"), description=f"of {', '.join(PREDICTORS)}"
+        ("additive", "within-stage", "quadratic", GaussianProcess.kind),
+        description=f"of {', '.join(PREDICTORS)}",
     )
     samples: tuple[int, ...] = Field((), description="numbers of samples to learn from; none = all")
     test: int | None = Field(None, ge=2, description="samples held out to judge by; none = a fifth")
-    link: LinkName = Field("identity", description="scale to learn on")
-    solver: Solver | None = Field(
-        None, description="svd (the paper's) or ridge; none = svd for bilinear and quadratic"
-    )
+    link: LinkName = Field("log", description="scale to learn on")
+    solver: Solver = Field("ridge", description="of the closed forms: ridge, or svd (the paper's)")
     resamples: int = Field(1000, ge=1, description="bootstrap resamples behind the intervals")
     seed: int = Field(0, ge=0, description="of splits, fits and resamples")
 
@@ -189,8 +193,8 @@ def learning_curve(
     samples: Samples,
     names: Sequence[str],
     counts: Sequence[int],
-    link: LinkName = "identity",
-    solver: Solver | None = None,
+    link: LinkName = "log",
+    solver: Solver = "ridge",
     seed: int = 0,
 ) -> Iterator[Learned]:
     """Fit every predictor on the first ``count`` samples, for every count, one after the other."""

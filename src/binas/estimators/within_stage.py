@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from binas.base.errors import EstimatorError
 from binas.estimators.bilinear import BilinearEstimator
-from binas.estimators.closed_form import AdditivePredictor, ClosedFormPredictor, Solver
+from binas.estimators.closed_form import AdditivePredictor, ClosedFormPredictor
 from binas.estimators.gram import Groups
 from binas.estimators.links import LinkName
 from binas.estimators.objective import BilinearObjective, StagewiseObjective
@@ -31,12 +31,11 @@ MOST_VARIANTS = 3_000_000
 class WithinStageEstimator(ClosedFormPredictor):
     """b + sum_s [a_s'z_s + z_s'Q_s z_s]: every pair of decisions of one stage, none across stages.
 
-    By ridge unless told otherwise. A sum over stages, so a search with it is exact
+    A sum over stages, so a search with it is exact
     (:class:`binas.estimators.objective.StagewiseObjective`).
     """
 
     kind = "within-stage"
-    solver: Solver = "ridge"
 
     @staticmethod
     def groups(space: SearchSpace) -> Groups:

@@ -11,6 +11,7 @@ from binas.base.interval import Interval
 from binas.estimators._base import Estimator
 from binas.estimators.bilinear import BilinearEstimator
 from binas.estimators.choosing import Choice
+from binas.search.confirming import Confirmed
 from binas.search.frontier import Frontier
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
@@ -25,7 +26,8 @@ class Chosen:
     """A network that was searched for: predicted, and as far as known measured. Accuracies in percent.
 
     ``limit`` is what was asked for, in words (``latency <= 45 ms``); ``cost`` and ``measured_cost`` are of the report's
-    cost, in its unit. ``compared`` says how it stands against networks chosen without the search.
+    cost, in its unit. ``confirmed`` is the accuracy on images that chose nothing, ``compared`` says how it stands against
+    networks chosen without the search.
     """
 
     limit: str
@@ -39,6 +41,7 @@ class Chosen:
     parameters: float | None = None
     files: tuple[str, ...] = ()
     compared: str = ""
+    confirmed: Confirmed | None = None
 
 
 @dataclass(frozen=True)

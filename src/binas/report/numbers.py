@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from binas.base.errors import BinasError, SpaceError
 from binas.costs.analytic import analytic_costs
+from binas.estimators.calibration import CalibratedEstimator
 from binas.estimators.choosing import predict_held_out
 from binas.estimators.judging import report
 from binas.insights.summary import find_insights
@@ -197,6 +198,7 @@ def _chosen(data: ReportData, item: Chosen) -> dict[str, Any]:
         "at": _asked(data, item),
         "measured_cost": None if measured is None else measured.to_json(),
         "files": list(item.files),
+        "confirmed": None if item.confirmed is None else item.confirmed.model_dump(mode="json"),
         "best_references": [vars(other) for other in best.values()],
     }
 
@@ -206,7 +208,9 @@ def _estimator(data: ReportData) -> dict[str, str] | None:
     if not data.estimator_name:
         return None
     why = f"{data.estimator_name} was asked for." if data.choice is None else data.choice.why
-    return {"name": data.estimator_name, "why": why}
+    shown = data.predictor
+    line = f" Shown: {shown.calibration.sentence()}" if isinstance(shown, CalibratedEstimator) else ""
+    return {"name": data.estimator_name, "why": why + line}
 
 
 def _insights(data: ReportData) -> dict[str, Any]:
@@ -237,9 +241,11 @@ def _ranking(data: ReportData) -> dict[str, Any] | None:
 
 
 def _predict_samples(data: ReportData, samples: Samples) -> NDArray[np.float64]:
-    if data.estimator_name:
-        return predict_held_out(data.estimator_name, data.contributions, samples)
-    return data.predictor.predict(samples.architectures)
+    if not data.estimator_name:
+        return data.predictor.predict(samples.architectures)
+    predicted = predict_held_out(data.estimator_name, data.contributions, samples)
+    shown = data.predictor
+    return shown.calibration.of(predicted) if isinstance(shown, CalibratedEstimator) else predicted
 
 
 def _macs(data: ReportData) -> Cost | None:

@@ -171,7 +171,7 @@ class Run:
         from binas.training.evaluation import evaluate_architecture
 
         supernet, data = self.supernet(weights), self.data
-        recalibration = self.settings(TrainSettings).supernet.recalibration if recalibrate else 0
+        recalibration = self.settings(FinetuneSettings).recalibration if recalibrate else 0
         count, images = min(recalibration, len(data.train)), getattr(data, part)
         found = {x: evaluate_architecture(supernet, x, data, images, count) for x in architectures}
         return found, count

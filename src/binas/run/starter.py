@@ -20,7 +20,9 @@ from binas.base.times import duration, short_duration
 from binas.data.config import DataConfig
 from binas.data.folder import Seen, look
 from binas.run.config import RunConfig, config_model, set_value
-from binas.run.plan import LIMIT, Budget, Plan, images_of, make_plan, probe, total_seconds
+from binas.run.plan import LIMIT, Budget, Plan, images_of, make_plan, total_seconds
+from binas.run.probe import probe
+from binas.run.start import with_shards
 from binas.space.files import load_space, save_space
 from binas.space.space import SearchSpace
 from binas.tasks import all_steps
@@ -147,7 +149,7 @@ class Start:
 
     def outlook(self, probing: Probe) -> Outlook:
         """What a run with these settings is going to be, probed on some of its images."""
-        config = config_model().model_validate(deepcopy(self.settings))
+        config = with_shards(config_model().model_validate(deepcopy(self.settings)), None)
         data, images, read = _some_images(config.data)
         rates = probing(self.space, data, config).model_copy(update={"read": read})
         return Outlook(config, images, rates, len(data.classes), data.size, self.name)

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
+from binas.estimators.objective import DepthsObjective
+from binas.search.depths import by_depths, highest_value
 from binas.search.dual import Padded, Relaxed, cheapest, solve_dual
 from binas.search.labels import Labels, decode, nothing
 from binas.search.lagrangian import Reduced, TooManyError, above, cross, lagrangian_values, stage_labels
@@ -66,10 +68,7 @@ def best_architectures(
         return Alternatives((), True)
     number = most if count is None else min(count, most)
     distance = np.inf if within is None else _on_link_scale(problem, best.accuracy, within)
-    try:
-        architectures, complete = _Listing(smaller, best.accuracy).closest(number, distance)
-    except TooManyError:
-        architectures, complete = _one_by_one(smaller, best.accuracy, number, distance)
+    architectures, complete = _closest(smaller, best.accuracy, number, distance)
     items = [evaluate(problem, architecture) for architecture in architectures]
     items.sort(key=lambda item: (-item.accuracy, str(item.architecture)))
     if within is not None:
@@ -78,6 +77,31 @@ def best_architectures(
         items = [item for item in items if item.accuracy >= top - within - slack]
     enough = count is not None and len(items) >= count
     return Alternatives(tuple(items[:number]), enough or (complete and len(items) <= number))
+
+
+def _closest(
+    problem: SearchProblem, optimum: float, number: int, distance: float
+) -> tuple[list[Architecture], bool]:
+    """The ``number`` best architectures, or those within ``distance`` of the optimum; whether none of these is missing."""
+    if isinstance(problem.objective, DepthsObjective):
+        return _over_depths(problem, optimum, number, distance)
+    try:
+        return _Listing(problem, optimum).closest(number, distance)
+    except TooManyError:
+        return _one_by_one(problem, optimum, number, distance)
+
+
+def _over_depths(
+    problem: SearchProblem, optimum: float, number: int, distance: float
+) -> tuple[list[Architecture], bool]:
+    """The same with all depths given, for each choice of these that comes close enough (:mod:`binas.search.depths`)."""
+    items, complete = list[Architecture](), True
+    for part in by_depths(problem):
+        best = solve(part, "auto").evaluation if highest_value(part) >= optimum - distance else None
+        if best is not None and best.accuracy >= optimum - distance:
+            listed, whole = _closest(part, best.accuracy, number, distance - (optimum - best.accuracy))
+            items, complete = [*items, *listed], complete and whole
+    return items, complete
 
 
 def _on_link_scale(problem: SearchProblem, best: float, within: float) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from binas.base.settings import FileRecord
+from binas.search.confirming import Confirmed
 from binas.search.limits import Limit
 from binas.search.on_device import Reading
 from binas.search.problem import SearchProblem
@@ -58,10 +59,17 @@ class AnswerRecord(FileRecord):
     alternatives: tuple[dict[str, Any], ...] = ()
     details: dict[str, Any] = Field(default_factory=dict)
     on_device: tuple[Reading, ...] = ()
+    confirmed: Confirmed | None = None
 
     @classmethod
     def of(
-        cls, question: str, problem: SearchProblem, result: SearchResult, why: str, estimator: str
+        cls,
+        question: str,
+        problem: SearchProblem,
+        result: SearchResult,
+        why: str,
+        estimator: str,
+        confirmed: Confirmed | None = None,
     ) -> AnswerRecord:
         """A verified result as it is kept; ``problem`` has the limits that were asked for."""
         known = result.to_json()
@@ -74,6 +82,7 @@ class AnswerRecord(FileRecord):
                 "why": why,
                 "estimator": estimator,
                 "on_device": readings,
+                "confirmed": confirmed,
                 **known,
             }
         )

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError, TableError
+from binas.estimators.objective import DepthsObjective
+from binas.search.depths import by_depths
 from binas.search.fold import fold
 from binas.search.labels import decode
 from binas.search.limits import Limit
@@ -309,11 +311,30 @@ def _of_sum(
     smaller = restricted(problem)
     if smaller is None:
         return _listed(problem, cost, []), 0.0
+    if isinstance(smaller.objective, DepthsObjective):
+        return _over_depths(problem, smaller, cost, max_labels, tolerance)
     terms = build_terms(smaller, _rows(smaller, cost))
     folded = fold(terms, max_labels, tolerance)
     depths, configs = decode(terms, folded.labels, np.arange(len(folded.labels)))
     data, whole = folded.labels.data, widened(problem.space, smaller.space, configs)
     return _Points(data[1], data[0], depths, whole), folded.error
+
+
+def _over_depths(
+    problem: SearchProblem, smaller: SearchProblem, cost: str, max_labels: int | None, tolerance: float
+) -> tuple[_Points, float]:
+    """The upper envelope of the frontiers with all depths given (:mod:`binas.search.depths`)."""
+    parts = [(part, *_of_sum(part, cost, max_labels, tolerance)) for part in by_depths(smaller)]
+    curves = [points for _, points, _ in parts]
+    owner, place = upper_envelope([c.costs for c in curves], [c.accuracies for c in curves])
+    first = np.cumsum([0, *(len(c.costs) for c in curves)])[owner] + place
+    configs = [widened(problem.space, part.space, points.configs) for part, points, _ in parts]
+    return _Points(
+        np.concatenate([c.costs for c in curves])[first],
+        np.concatenate([c.accuracies for c in curves])[first],
+        np.concatenate([c.depths for c in curves])[first],
+        np.concatenate(configs)[first],
+    ), max(error for _, _, error in parts)
 
 
 def _of_maximum(problem: SearchProblem, cost: str) -> _Points:

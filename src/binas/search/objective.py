@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from binas.base.errors import ProblemError
 from binas.estimators.objective import (
     BilinearObjective,
+    DepthsObjective,
     Objective,
     QuadraticObjective,
     StagewiseObjective,
@@ -46,6 +47,9 @@ def objective_values(objective: Objective, space: SearchSpace, depths: Indices, 
     """
     if isinstance(objective, BilinearObjective):
         return objective.base + objective.values.total(space.layout.positions(depths, configs))
+    if isinstance(objective, DepthsObjective):
+        indices = [np.searchsorted(stage.depths, depths[:, s]) for s, stage in enumerate(space.stages)]
+        return objective_values(objective.inner, space, depths, configs) + objective.joint[tuple(indices)]
     if isinstance(objective, QuadraticObjective):
         return _quadratic_values(objective, space.layout.positions(depths, configs))
     items = [space.from_indices(d, c) for d, c in zip(depths.tolist(), configs.tolist(), strict=True)]
@@ -70,6 +74,9 @@ def check_objective(objective: Objective, space: SearchSpace) -> None:
     elif isinstance(objective, QuadraticObjective):
         n = space.layout.size
         arrays = [(objective.linear, (n,)), (objective.quadratic, (n, n))]
+    elif isinstance(objective, DepthsObjective):
+        check_objective(objective.inner, space)
+        arrays = [(objective.joint, tuple(len(stage.depths) for stage in space.stages))]
     elif isinstance(objective, StagewiseObjective):
         arrays = [
             (table.get(depth, np.empty(0)), tuple(len(configs) for configs in stage.blocks[:depth]))

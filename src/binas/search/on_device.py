@@ -17,7 +17,7 @@ from binas.base.errors import ProblemError
 from binas.base.interval import Interval
 from binas.base.settings import FileRecord
 from binas.search.limits import Limit
-from binas.search.problem import SearchProblem
+from binas.search.problem import Evaluation, SearchProblem
 from binas.search.result import SearchResult, Status
 from binas.space.architecture import Architecture
 from binas.tables.costs import Cost
@@ -118,6 +118,31 @@ def keep_limits(
             steps += new
             result = other if all(step.kept for step in new) else result
     return _with_history(result, steps)
+
+
+def first_kept(
+    problem: SearchProblem,
+    measured: Iterable[str],
+    measure: MeasureCost,
+    result: SearchResult,
+    preferred: Iterable[Evaluation],
+) -> SearchResult:
+    """The result with the first of ``preferred`` networks that keeps the limits of ``problem`` when measured.
+
+    ``result`` is one of :func:`keep_limits`: its own network was measured, and is taken where its turn comes.
+    """
+    asked, steps = _upper_limits(problem, list(measured)), list(result.details.get("on_device", []))
+    limits = asked | _upper_limits(result.problem, list(asked))
+    for item in preferred:
+        if item.architecture == result.architecture:
+            break
+        other = replace(result, evaluation=item)
+        new = _measure_winner(other, asked, limits, measure)
+        steps += [step.model_dump(mode="json") for step in new]
+        if all(step.kept for step in new):
+            result = other
+            break
+    return replace(result, details={**result.details, "on_device": steps})
 
 
 def _has_room(step: Reading) -> bool:

@@ -34,7 +34,9 @@ class Evaluation:
     costs: Mapping[str, float]
     broken: tuple[Limit, ...]
     variant: str | None = None  # the one it is judged in, where there are variants
-    raw: float | None = None  # the estimator's own prediction in percent, where accuracy is a recalibrated one
+    raw: float | None = (
+        None  # the estimator's own prediction in percent, where accuracy is a recalibrated one
+    )
 
     @property
     def feasible(self) -> bool:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from binas.estimators.objective import (
     BilinearObjective,
     CallableObjective,
+    DepthsObjective,
     Objective,
     QuadraticObjective,
     StagewiseObjective,
@@ -39,7 +40,8 @@ def restricted(problem: SearchProblem) -> SearchProblem | None:
     if not problem.limits_on_maxima:
         return problem
     kept = _kept(problem)
-    return None if kept is None else _smaller(problem, kept)
+    limits = tuple(limit for limit in problem.limits if problem.costs[limit.cost].combine == "sum")
+    return None if kept is None else smaller_problem(problem, kept, limits)
 
 
 def widened(space: SearchSpace, smaller: SearchSpace, configs: Indices) -> Indices:
@@ -146,9 +148,9 @@ def _holding(problem: SearchProblem, limited: Iterable[tuple[Limit, Array]]) -> 
     return np.asarray(np.all(within, axis=0))
 
 
-def _smaller(problem: SearchProblem, kept: Kept) -> SearchProblem:
+def smaller_problem(problem: SearchProblem, kept: Kept, limits: tuple[Limit, ...]) -> SearchProblem:
+    """The problem of what stays of a space, under ``limits``."""
     costs = {name: _restricted_cost(cost, kept) for name, cost in problem.costs.items()}
-    limits = tuple(limit for limit in problem.limits if problem.costs[limit.cost].combine == "sum")
     return SearchProblem(kept.smaller_space(), _restricted_objective(problem.objective, kept), costs, limits)
 
 
@@ -162,6 +164,10 @@ def _restricted_objective(objective: Objective, kept: Kept) -> Objective:
     if isinstance(objective, StagewiseObjective):
         tables = (_restricted_table(table, kept, s) for s, table in enumerate(objective.tables))
         return replace(objective, tables=tuple(tables))
+    if isinstance(objective, DepthsObjective):
+        inner = _restricted_objective(objective.inner, kept)
+        assert isinstance(inner, BilinearObjective | StagewiseObjective)
+        return replace(objective, inner=inner, joint=objective.joint[np.ix_(*kept.depths)])
     if isinstance(objective, QuadraticObjective):
         z = kept.entries
         return replace(objective, linear=objective.linear[z], quadratic=objective.quadratic[np.ix_(z, z)])

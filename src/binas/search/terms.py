@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
-from binas.estimators.objective import BilinearObjective, StagewiseObjective
+from binas.estimators.objective import BilinearObjective, DepthsObjective, StagewiseObjective
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
 from binas.space.space import SearchSpace
@@ -92,8 +92,8 @@ def cost_row(name: str) -> Row:
 
 
 def is_separable(problem: SearchProblem) -> bool:
-    """Whether the objective is a sum of per-stage functions."""
-    return isinstance(problem.objective, BilinearObjective | StagewiseObjective)
+    """Whether the objective is a sum of per-stage functions, at least with all depths given: then folding is exact."""
+    return isinstance(problem.objective, BilinearObjective | StagewiseObjective | DepthsObjective)
 
 
 def build_terms(problem: SearchProblem, rows: list[Row]) -> Terms:

@@ -90,6 +90,24 @@ class Layout:
         return np.concatenate([np.arange(part.start, part.stop) for part in parts])
 
     @cached_property
+    def option_entries(self) -> Matrix:
+        """Which config has which option value (expansion 3, kernel 5, ...), for every block: (size, values * blocks).
+
+        ``z @ option_entries`` are the option values of an architecture's active blocks: column v * blocks + b is
+        value v in block b of all blocks, values in the order of their names.
+        """
+        blocks = [
+            (where, configs)
+            for row, stage in zip(self.config_slices, self.space.stages, strict=True)
+            for where, configs in zip(row, stage.blocks, strict=True)
+        ]
+        values = sorted({v for _, configs in blocks for config in configs for v in config.options}, key=repr)
+        result = np.zeros((self.size, len(values), len(blocks)))
+        for b, (where, configs) in enumerate(blocks):
+            result[where, :, b] = [[value in config.options for value in values] for config in configs]
+        return result.reshape(self.size, -1)
+
+    @cached_property
     def choices(self) -> list[Choice]:
         """What each entry of z stands for."""
         stages = list(enumerate(self.space.stages))

@@ -56,7 +56,7 @@ class SampleEntry(BaseModel):
     )
     correct: str | None = Field(
         None,
-        description="Which images were classified rightly: a bit each, the first in the highest bit of the first byte, base64",
+        description="Which images were classified rightly: a bit each, the first in the highest bit of a byte, base64",
     )
 
 

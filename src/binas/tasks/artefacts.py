@@ -5,7 +5,7 @@ RUN/plan.json            what was chosen for a time that was given (binas.run.pl
 RUN/data.json            what the images are: fingerprint, classes, counts
 RUN/heaviest/            weights of the heaviest network; RUN/supernet/ those of the supernet
 RUN/costs.json           what each choice costs, verified on whole networks
-RUN/contributions.json   what each choice contributes; RUN/outcomes/ what was recorded for it
+RUN/contributions.json   what each choice contributes; RUN/outcomes/ what was recorded for it, and for answers
 RUN/samples.json         random architectures measured; RUN/estimator.json the estimator chosen by them
 RUN/results/             the answer to each limit; RUN/frontier.csv those to all limits
 RUN/networks/NAME/       a fine-tuned network: network.json, finetune/ (weights), metrics.jsonl, export/ (files for others)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from binas.run.folder import Folder
     from binas.run.run import Run
 
-RESAMPLING = 1.4e-4  # seconds per resample and network
+RESAMPLING, PER_NETWORK = 7e-3, 4e-5  # seconds per resample, and for each network in it
 
 
 class CheckSettings(Settings):
@@ -100,7 +100,7 @@ def _seconds(outlook: Outlook) -> Seconds:
     from binas.tasks.sample import SampleSettings
 
     settings, networks = outlook.settings(CheckSettings), outlook.settings(SampleSettings).count
-    return Seconds(1.0 + RESAMPLING * settings.resamples * networks)
+    return Seconds(0.6 + settings.resamples * (RESAMPLING + PER_NETWORK * networks))
 
 
 CHECK = Task(

@@ -56,6 +56,12 @@ class CompareSettings(Settings):
         ge=0,
         description="that many of them, the best of them and the hand-scaled one are fine-tuned as the found one is",
     )
+    images: int | None = Field(
+        None,
+        gt=0,
+        description="validation images and test images that networks are compared on before tuning, at most, so many of "
+        "each; none = all",
+    )
     seed: int = Field(0, ge=0, description="of the drawn networks")
 
 
@@ -63,7 +69,8 @@ class CompareSettings(Settings):
 class Bench:
     """Where networks are compared: images and weights, the problem with its limits, and the limit to come near to.
 
-    With the ``run`` that weights and images are of, networks are measured in as many processes as it may use.
+    With the ``run`` that weights and images are of, networks are measured in as many processes as it may use. ``images`` is
+    how many validation and test images are used at most.
     """
 
     supernet: Supernet
@@ -72,17 +79,20 @@ class Bench:
     limit: Limit
     recalibration: int
     run: Run | None = None
+    images: int | None = None
 
     def correct(
         self, architectures: Sequence[Architecture], parts: Sequence[str], progress: Progress | None = None
     ) -> list[list[NDArray[np.bool_]]]:
         """For each network, which images of each part it classifies rightly."""
         from binas.contributions.sampling import correct_images
-        from binas.tasks.outcomes import correct_outcomes
+        from binas.tasks.outcomes import at_most, correct_outcomes
 
         if self.run is not None:
-            return list(correct_outcomes(self.run, architectures, parts, self.recalibration, progress))
-        sets = [getattr(self.data, part) for part in parts]
+            return list(
+                correct_outcomes(self.run, architectures, parts, self.recalibration, progress, self.images)
+            )
+        sets = [at_most(getattr(self.data, part), self.images) for part in parts]
         return [
             correct_images(self.supernet, item, self.data, sets, self.recalibration) for item in architectures
         ]
@@ -158,7 +168,9 @@ def _compare(run: Run, answer: AnswerRecord, identity: str, progress: Progress) 
         progress.say("no upper limit on a sum to draw rivals at")
         return
     recalibration = run.settings(FinetuneSettings).recalibration
-    bench = Bench(run.supernet(), run.data, problem.with_limits(limits), traced, recalibration, run)
+    bench = Bench(
+        run.supernet(), run.data, problem.with_limits(limits), traced, recalibration, run, settings.images
+    )
     own = run.space.parse(str(answer.architecture))
     result = compare_with_rivals(
         bench, own, settings.random, settings.seed, progress, answer.question, identity
@@ -211,11 +223,10 @@ def _seconds(outlook: Outlook) -> Seconds:
     """Found, random and hand-scaled networks on validation and test images, hand-scaled candidates on the former; tuning."""
     from binas.tasks.finetune import tuning_seconds
 
-    settings, rates, images = outlook.settings(CompareSettings), outlook.rates, outlook.images
-    recalibration = min(outlook.settings(FinetuneSettings).recalibration, images.train) * rates.recalibrate
-    choosing = images.validation * rates.forward + recalibration
-    work = outlook.spread(outlook.questions * (2 + settings.random), images.test * rates.forward + choosing)
-    work += outlook.spread(outlook.questions * CANDIDATES, choosing)
+    settings, images = outlook.settings(CompareSettings), outlook.images
+    validation, test = (min(n, settings.images or n) for n in (images.validation, images.test))
+    work = outlook.spread(outlook.questions * (2 + settings.random), outlook.evaluated(validation + test))
+    work += outlook.spread(outlook.questions * CANDIDATES, outlook.evaluated(validation))
     tuned = outlook.questions * (settings.tune + 2) if settings.tune else 0
     tuning = tuning_seconds(outlook, tuned)
     return Seconds(work + tuning.work, tuning.fixed)

@@ -199,8 +199,8 @@ def _seconds(outlook: Outlook) -> Seconds:
     settings, whole = outlook.settings(EstimateSettings), outlook.images.validation
     images = min(half_of(whole, settings.half), settings.images or whole)
     passes = settings.passes if settings.protocol == "factorial" else settings.repeats * PAPER_PASSES
-    evaluations = min(passes * images, settings.budget or passes * images)
-    return Seconds(evaluations * (outlook.rates.multipath + FITTING), 2.0)
+    passes = min(passes, (settings.budget or passes * images) // images)
+    return Seconds(outlook.spread(passes, images * outlook.rates.multipath) + passes * images * FITTING, 2.0)
 
 
 def half_of(images: int, half: Half) -> int:

@@ -240,12 +240,24 @@ def do_tune(run: Run, team: Team, progress: Progress, architecture: str, name: s
 def tune_all(
     run: Run, architectures: Sequence[Architecture], progress: Progress
 ) -> dict[Architecture, NetworkRecord]:
-    """Fine-tune architectures, each in one process; what is done with the same settings and weights is read."""
-    from binas.run.workers import map_shared
+    """Fine-tune architectures, each in one process; what is done with the same settings and weights is read.
+
+    The last ones, where they would leave processes without work, are tuned by all of them together.
+    """
+    from binas.run.workers import map_shared, train_shared
+    from binas.training.team import processes_of
 
     left = [str(item) for item in architectures if not _is_tuned(run, item, progress)]
-    for text, said in zip(left, map_shared(run, tuner, (), left, progress, "network"), strict=True):
+    processes, shards = processes_of(run.settings(TrainSettings)), run.settings(FinetuneSettings).shards
+    rest = len(left) % processes
+    alone = len(left) - rest if rest < min(processes, shards or 1) else len(left)
+    parts = [progress.part(0, 2), progress.part(1, 2)] if 0 < alone < len(left) else [progress, progress]
+    sentences = map_shared(run, tuner, (), left[:alone], parts[0], "network")
+    for text, said in zip(left[:alone], sentences, strict=True):
         progress.say(f"{text}: {said}")
+    for number, text in enumerate(left[alone:]):
+        part = parts[1].part(number, len(left) - alone, "last network")
+        progress.say(f"{text}: {_sentence(train_shared(run, do_tune, [text, None], shards, part))}")
     return {item: read_network(_folder(run, item)) for item in architectures}
 
 
@@ -256,11 +268,14 @@ def tuner(run: Run) -> Work:
     tuning = Tuning(run, Team())
 
     def tune(architecture: str, progress: Progress) -> str:
-        tuned = tuning.tune(run.space.parse(architecture), progress=progress)
-        shares = tuned.one_shot.validation.percent, tuned.tuned.validation.percent
-        return "{:.2f} % one-shot, {:.2f} % tuned (validation images)".format(*shares)
+        return _sentence(tuning.tune(run.space.parse(architecture), progress=progress))
 
     return tune
+
+
+def _sentence(tuned: TunedNetwork) -> str:
+    shares = tuned.one_shot.validation.percent, tuned.tuned.validation.percent
+    return "{:.2f} % one-shot, {:.2f} % tuned (validation images)".format(*shares)
 
 
 def _is_tuned(run: Run, architecture: Architecture, progress: Progress) -> bool:
@@ -297,13 +312,13 @@ def _work(run: Run, progress: Progress) -> None:
 
 
 def tuning_seconds(outlook: Outlook, networks: int) -> Seconds:
-    """The teacher's logits once, then every network: epochs, each validated, and what it is judged by."""
+    """Every network in one process: epochs, each validated, and what it is judged by; the teacher's logits are there."""
     phase, rates, images = outlook.settings(FinetuneSettings), outlook.rates, outlook.images
     epoch = outlook.trained(phase) * rates.network + images.validation * rates.forward
-    judging = (3 * images.validation + 2 * images.test) * rates.forward
-    judging += 2 * min(phase.recalibration, images.train) * rates.recalibrate
-    teacher = images.train * rates.heaviest_forward if phase.distillation.share and networks else 0.0
-    work = teacher + outlook.spread(networks, phase.epochs * epoch + judging)
+    judging = outlook.evaluated(2 * images.validation) + outlook.evaluated(
+        images.validation + 2 * images.test
+    )
+    work = outlook.spread(networks, phase.epochs * epoch + judging)
     return Seconds(work, STARTING if networks else 0.0)
 
 

@@ -110,6 +110,7 @@ def _chosen_network(run: Run, answer: AnswerRecord, record: NetworkRecord, cost:
         record.parameters,
         tuple(path.relative_to(run.folder).as_posix() for path in files),
         "" if compared is None else compared.verdict.sentence(),
+        answer.confirmed,
     )
 
 

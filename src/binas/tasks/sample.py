@@ -19,7 +19,7 @@ from binas.tasks.artefacts import SAMPLES, save_each
 from binas.tasks.estimate import Half, half_of, validation_images
 from binas.tasks.outcomes import correct_outcomes
 from binas.tasks.outlook import Amount, Outlook
-from binas.training.config import TrainSettings
+from binas.training.config import FinetuneSettings
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -33,7 +33,9 @@ class SampleSettings(Settings):
     strata: Literal["uniform", "cost"] = Field(
         "uniform", description="uniform over decisions, or evenly over the range of MACs"
     )
-    recalibrate: bool = Field(False, description="re-estimate each one's BatchNorm on training images first")
+    recalibrate: bool = Field(
+        True, description="re-estimate each one's BatchNorm first, on finetune.recalibration training images"
+    )
     half: Half = Field("second", description="which half of the validation images")
     seed: int = Field(0, ge=0, description="of the drawn architectures")
 
@@ -45,7 +47,7 @@ def sample(run: Run, known_at: Path, progress: Progress) -> Iterator[Samples]:
 
     settings, supernet = run.settings(SampleSettings), run.supernet()
     images = validation_images(run, settings.half)
-    recalibration = run.settings(TrainSettings).supernet.recalibration if settings.recalibrate else 0
+    recalibration = run.settings(FinetuneSettings).recalibration if settings.recalibrate else 0
     about = {
         "images": len(images),
         "recalibrated_on": recalibration,
@@ -95,10 +97,9 @@ def _ask(run: Run, out: Path, progress: Progress) -> Samples:
 
 def _seconds(outlook: Outlook) -> Seconds:
     """Each network on its half of the images."""
-    settings, rates = outlook.settings(SampleSettings), outlook.rates
-    each = half_of(outlook.images.validation, settings.half) * rates.forward
-    if settings.recalibrate:
-        each += outlook.settings(TrainSettings).supernet.recalibration * rates.recalibrate
+    settings = outlook.settings(SampleSettings)
+    images = half_of(outlook.images.validation, settings.half)
+    each = outlook.evaluated(images) if settings.recalibrate else images * outlook.rates.forward
     return Seconds(outlook.spread(settings.count, each), 1.0)
 
 
@@ -111,7 +112,7 @@ SAMPLE = Task(
             "measure random architectures on other images",
             _work,
             (SAMPLES.file,),
-            ("sample",),
+            ("sample", "finetune.recalibration"),
             after=("train.supernet",),
             sorts=True,
             seconds=_seconds,
@@ -121,6 +122,6 @@ SAMPLE = Task(
     ask=_ask,
     examples=(
         "binas sample runs/first --count 500",
-        "binas sample runs/first --count 500 --strata cost --recalibrate --out samples-cost.json",
+        "binas sample runs/first --count 500 --strata cost --out samples-cost.json",
     ),
 )

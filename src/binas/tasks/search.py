@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, StringConstraints, field_validator
 
 from binas.base.errors import BinasError, ConfigError, ProblemError
 from binas.base.files import exists, read_text, write_text
-from binas.base.identity import file_digest
+from binas.base.identity import file_digest, identity_of
 from binas.base.progress import Progress
 from binas.base.settings import Settings
 from binas.base.times import Seconds
@@ -18,14 +20,17 @@ from binas.search.answers import AnswerRecord
 from binas.search.frontier import Frontier, frontier
 from binas.search.infeasible import why_no_answer
 from binas.search.limits import check_form, parse_limits, parts_of, question_name
-from binas.search.on_device import keep_limits
-from binas.search.problem import SearchProblem
+from binas.search.on_device import MeasureCost, first_kept, keep_limits
+from binas.search.problem import Evaluation, SearchProblem
 from binas.search.result import SearchResult
 from binas.search.solve import solve
 from binas.search.solvers import SOLVERS
 from binas.tasks._base import AUTO, Step, Task
 from binas.tasks.artefacts import ANSWERS, CHOICE, FRONTIER, SAMPLES
+from binas.tasks.confirming import NETWORKS, can_confirm, confirm
+from binas.tasks.estimate import half_of
 from binas.tasks.outlook import Amount, Outlook
+from binas.tasks.sample import SampleSettings
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -52,6 +57,13 @@ class SearchSettings(Settings):
         None,
         description="build and measure each answer, and search again with tighter limits until the measured one keeps "
         "them; none = where this run measured the table",
+    )
+    candidates: int = Field(
+        16,
+        ge=1,
+        le=1000,
+        description="so many of the networks that are predicted best under a limit are measured on the images of the "
+        "samples, and the best of them is the answer; 1 = the one that is predicted best",
     )
     seconds_per_network: float = Field(30.0, gt=0, description="time to measure one answer, at most")
     seed: int = Field(0, ge=0, description="of randomised solvers")
@@ -113,13 +125,24 @@ def _work(run: Run, progress: Progress) -> None:
 
 
 def answer(run: Run, question: str, problem: SearchProblem, progress: Progress) -> AnswerRecord:
-    """The answer to one question, and why there is none where there is none."""
-    settings = run.settings(SearchSettings)
+    """The answer to one question, confirmed where the run has weights; and why there is none where there is none."""
+    settings, name = (
+        run.settings(SearchSettings),
+        run.tables.estimator_name(run.settings(SearchSettings).estimator),
+    )
     loop = run.settings(MeasureSettings).measures if settings.closed_loop is None else settings.closed_loop
-    result, why = search_for(problem, settings, loop and _is_measured(problem), progress)
-    if why:
-        progress.say(why)
-    return AnswerRecord.of(question, problem, result, why, run.tables.estimator_name(settings.estimator))
+    on_device, confirmed = loop and _is_measured(problem), None
+    result, why = search_for(problem, settings, on_device, progress)
+    if can_confirm(run):
+
+        def keep(found: SearchResult, preferred: Sequence[Evaluation]) -> SearchResult:
+            return kept_of(problem, settings, on_device, found, preferred, progress)
+
+        result, confirmed = confirm(run, result, settings.candidates, name, keep, progress)
+    said = why or (confirmed and confirmed.sentence())
+    if said:
+        progress.say(said)
+    return AnswerRecord.of(question, problem, result, why, name, confirmed)
 
 
 def search_for(
@@ -133,13 +156,33 @@ def search_for(
     if not on_device:
         result = search(problem)
         return result, why_no_answer(result)
+    done = keep_limits(problem, *_device(problem, settings, progress), search)
+    return done.result, done.sentence() if done.steps and not done.kept else why_no_answer(done.result)
+
+
+def kept_of(
+    problem: SearchProblem,
+    settings: SearchSettings,
+    on_device: bool,
+    result: SearchResult,
+    preferred: Sequence[Evaluation],
+    progress: Progress,
+) -> SearchResult:
+    """The result with the first of ``preferred`` networks, where ``on_device`` the first that keeps the limits there."""
+    if not on_device or preferred[0].architecture == result.architecture:
+        return replace(result, evaluation=preferred[0])
+    return first_kept(problem, *_device(problem, settings, progress), result, preferred)
+
+
+def _device(
+    problem: SearchProblem, settings: SearchSettings, progress: Progress
+) -> tuple[list[str], MeasureCost]:
+    """The costs that can be measured here, and how."""
     from binas.costs.measure import measurable
     from binas.costs.session import Plan
 
     plan = Plan(budget=settings.seconds_per_network)
-    measure = measure_on_device(problem.space, plan, progress)
-    done = keep_limits(problem, measurable(problem.costs), measure, search)
-    return done.result, done.sentence() if done.steps and not done.kept else why_no_answer(done.result)
+    return list(measurable(problem.costs)), measure_on_device(problem.space, plan, progress)
 
 
 def _is_measured(problem: SearchProblem) -> bool:
@@ -165,21 +208,29 @@ def _check(run: Run) -> None:
 
 
 def _estimator(run: Run) -> dict[str, Any]:
-    """The estimator, and the samples where it learned from them; the figures of the check do not matter."""
+    """The estimator, how its predictions are shown, and the samples where answers are held against them.
+
+    Other figures of the check do not matter.
+    """
     name, samples = run.settings(SearchSettings).estimator, run.folder / SAMPLES.file
     if name == AUTO and not exists(run.folder / CHOICE.file):
         return {"estimator": None}
     name = run.tables.estimator_name(name)
-    learned = find_candidate(name).learns and exists(samples)
-    return {"estimator": name, **({"samples": file_digest(samples)[:16]} if learned else {})}
+    judged = None if run.tables.choice is None else run.tables.choice.judgement(name)
+    shown = judged and judged.calibration and judged.calibration.model_dump(mode="json")
+    used = exists(samples) and (find_candidate(name).learns or can_confirm(run))
+    known = {"samples": file_digest(samples)[:16]} if used else {}
+    return {"estimator": name, "shown": identity_of(shown)[:16] if shown else None, **known}
 
 
 def _seconds(outlook: Outlook) -> Seconds:
-    """Answers take moments; building and measuring them takes about half of the time it may take."""
+    """Answers take moments; candidates are evaluated, answers built and measured in half the time they may take."""
     settings = outlook.settings(SearchSettings)
+    seen = half_of(outlook.images.validation, outlook.settings(SampleSettings).half)
+    evaluating = outlook.spread(outlook.questions * settings.candidates, outlook.evaluated(seen))
     each = outlook.rates.prepare if outlook.settings(MeasureSettings).measures else 0.0
     measuring = 0.5 * settings.seconds_per_network if each and settings.closed_loop is not False else 0.0
-    return Seconds(outlook.questions * each, 0.5 + outlook.questions * measuring)
+    return Seconds(evaluating + outlook.questions * each, 0.5 + outlook.questions * measuring)
 
 
 SEARCH = Task(
@@ -191,12 +242,13 @@ SEARCH = Task(
             "find the best architecture for each limit",
             _work,
             (ANSWERS.files, FRONTIER),
-            ("search",),
+            ("search", "finetune.recalibration"),
             after=("measure", "estimate"),
             order=("check",),
             facts=_estimator,
             seconds=_seconds,
             amounts=(Amount("search.seconds_per_network", "seconds at most for an answer", 0.01, 3, 30),),
+            kept=(NETWORKS,),
         ),
     ),
     check=_check,

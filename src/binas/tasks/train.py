@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from binas.training.phases import Bench
     from binas.training.team import Team
 
-STARTING = 1.0  # seconds before the first step of a phase: packages, figures, checkpoints
+STARTING = 2.0  # seconds before the first step of a phase: processes, packages, figures
 
 
 def _record_data(run: Run, progress: Progress) -> None:
@@ -113,10 +113,10 @@ def _images(run: Run) -> dict[str, Any]:
 
 
 def _heaviest_seconds(outlook: Outlook) -> Seconds:
-    """Epochs, each with a validation."""
+    """Epochs, each with a validation that all processes share."""
     phase, rates = outlook.settings(TrainSettings).heaviest, outlook.rates
-    epoch = outlook.trained(phase) * rates.heaviest + outlook.images.validation * rates.heaviest_forward
-    return Seconds(phase.epochs * epoch, STARTING)
+    validation = outlook.images.validation * rates.heaviest_forward / rates.workers
+    return Seconds(phase.epochs * (outlook.trained(phase) * rates.heaviest + validation), STARTING)
 
 
 def _supernet_seconds(outlook: Outlook) -> Seconds:
@@ -124,8 +124,9 @@ def _supernet_seconds(outlook: Outlook) -> Seconds:
     phase, rates, images = outlook.settings(TrainSettings).supernet, outlook.rates, outlook.images
     validation = images.validation * (rates.heaviest_forward + rates.forward + rates.multipath)
     teacher = images.train * rates.heaviest_forward if phase.distillation.share else 0.0
-    epochs = phase.epochs * (outlook.trained(phase) * rates.supernet + validation)
-    return Seconds(epochs + teacher + min(phase.recalibration, images.train) * rates.recalibrate, STARTING)
+    epochs = phase.epochs * (outlook.trained(phase) * rates.supernet + validation / rates.workers)
+    recalibration = min(phase.recalibration, images.train) * rates.recalibrate
+    return Seconds(epochs + teacher / rates.workers + recalibration, STARTING)
 
 
 def _phase(name: str, does: str, work: Any, seconds: SecondsOf, share: float, **more: Any) -> Step:

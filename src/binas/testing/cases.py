@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from binas.estimators.objective import BilinearObjective, StagewiseObjective
+from binas.estimators.objective import BilinearObjective, DepthsObjective, StagewiseObjective
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
 from binas.space.space import Config, SearchSpace, Stage
@@ -170,3 +170,19 @@ def stagewise_cases() -> list[Case]:
     )
     made = SearchProblem(plain, objective, base.costs, base.limits)
     return [Case("interactions in a stage", made), Case("interactions, no limit", made.with_limits(()))]
+
+
+def depths_cases() -> list[Case]:
+    """Cases in which the depths of different stages depend on each other."""
+    rng, cases = np.random.default_rng(30), list[Case]()
+    inner = [*bilinear_cases()[:7], *stagewise_cases(), *bilinear_cases()[15:20]]
+    for case in inner:
+        problem, objective = case.problem, case.problem.objective
+        assert isinstance(objective, BilinearObjective | StagewiseObjective)
+        joint = rng.normal(size=[len(stage.depths) for stage in problem.space.stages])
+        cases.append(
+            Case(
+                f"depths together, {case.name}", replace(problem, objective=DepthsObjective(objective, joint))
+            )
+        )
+    return cases

@@ -10,16 +10,15 @@ from binas.search.problem import evaluate
 from binas.search.result import SearchResult, Status
 from binas.search.solve import solve
 from binas.search.solvers import Solver, make_solver
-from binas.testing.cases import Case, bilinear_cases, stagewise_cases
+from binas.testing.cases import Case, bilinear_cases, depths_cases, stagewise_cases
 
 
 def cases_for(solver: Solver) -> list[Case]:
     """The cases whose objective and limits the solver says it can take."""
     can = solver.capabilities
-    cases = bilinear_cases() + (stagewise_cases() if "stagewise" in can.objectives else [])
     return [
         case
-        for case in cases
+        for case in (*bilinear_cases(), *stagewise_cases(), *depths_cases())
         if case.problem.objective.kind in can.objectives
         and (can.max_limits is None or len(case.problem.limits) <= can.max_limits)
         and (can.lower_limits or not any(limit.lower for limit in case.problem.limits))

@@ -1,17 +1,23 @@
-"""An evaluator with known contributions: what a measuring protocol must find out."""
+"""Evaluators with known contributions: what a measuring protocol must find out."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.contributions.design import Design
+from binas.contributions.design import Design, sparse_rows
 from binas.contributions.outcomes import Array, Indices, Outcomes
+from binas.space.architecture import Architecture
+from binas.space.sampling import sample_many
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
 from binas.tables.entries import Column
 
 _MIX = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)  # constants of splitmix64
+
+SHOWN = 0.5  # of what decides a single evaluation shows in the probability of the true class
 
 
 class KnownEvaluator:
@@ -60,12 +66,87 @@ class KnownEvaluator:
         return key
 
 
-def known_contributions(space: SearchSpace, seed: int, points: float = 1.0) -> Contributions:
-    """Made-up contributions around 60 %: depths with a standard deviation of about ``points``, configs of a third."""
+class Interactions:
+    """Made-up effects of pairs of choices, of all stages and blocks, with a standard deviation of ``points`` over networks.
+
+    What random networks would show as effects of single choices is taken out: contributions stay what they are.
+    """
+
+    def __init__(self, space: SearchSpace, points: float, seed: int, drawn: int = 4000) -> None:
+        rng, size = np.random.default_rng([seed, 5]), space.layout.size
+        self.pairs = np.triu(rng.normal(size=(size, size)), 1)
+        rows = space.layout.rows(sample_many(space, drawn, seed))
+        design, raw = np.column_stack([np.ones(drawn), rows]), self._raw(rows)
+        self.single = np.linalg.lstsq(design, raw, rcond=None)[0]
+        self.scale = points / float((raw - design @ self.single).std())
+
+    def total(self, rows: Array) -> Array:
+        """Points of networks given by their rows z of ``space.layout``, (n,)."""
+        return np.asarray(self.scale * (self._raw(rows) - self.single[0] - rows @ self.single[1:]))
+
+    def _raw(self, rows: Array) -> Array:
+        return np.asarray(((rows @ self.pairs) * rows).sum(axis=1))
+
+
+class PopulationEvaluator(KnownEvaluator):
+    """Images drawn from a population in which an architecture has exactly the accuracy base + contributions + interactions.
+
+    Image i is right on a path with probability p_i + s_i * effect, p_i from Beta(base, 1 - base): as with real networks
+    most images are right, or wrong, for almost every network. s_i = p_i (1 - p_i) / mean, so that its mean is 1 and no
+    probability leaves 0..1 for effects up to half of 100 base (1 - base) points. The probability of the true class is
+    that of being right, and ``SHOWN`` of what made this evaluation right or wrong beyond it. Another ``seed`` draws other
+    images. With ``shift`` and ``scale`` effects are shift + scale * effect: a supernet's own statistics instead of a
+    network's.
+    """
+
+    def __init__(
+        self,
+        truth: Contributions,
+        images: int,
+        seed: int = 0,
+        interactions: Interactions | None = None,
+        shift: float = 0.0,
+        scale: float = 1.0,
+    ) -> None:
+        super().__init__(truth, images, seed)
+        base, rng = truth.base / 100, np.random.default_rng([seed, 9])
+        self._right = rng.beta(base, 1 - base, images)
+        self._moved = self._right * (1 - self._right) / (base * (1 - base) / 2)
+        self.interactions, self.shift, self.scale = interactions, shift, scale
+
+    def accuracy(self, architectures: Sequence[Architecture]) -> Array:
+        """True accuracies in the population, percent, (n,)."""
+        return self.truth.base + self._effects(self.space.layout.rows(architectures))
+
+    def correct(self, architecture: Architecture) -> NDArray[np.bool_]:
+        """Which images one architecture classifies rightly."""
+        depths, configs = (
+            np.repeat(part, self.images, axis=0) for part in self.space.to_indices([architecture])
+        )
+        return np.asarray(self.outcomes(np.arange(self.images), depths, configs).correct > 0)
+
+    def outcomes(self, images: Indices, depths: Indices, configs: Indices) -> Outcomes:
+        """Outcomes of ``images`` (n,) on paths ``depths`` (n, S) and ``configs`` (n, S, D)."""
+        rows = sparse_rows(self.space, depths, configs).toarray()
+        effect = self._moved[images] * (self.shift + self.scale * self._effects(rows)) / 100
+        chance = np.clip(self._right[images] + effect, 1e-6, 1.0)
+        drawn = _uniform(self._key(images, self.space.layout.positions(depths, configs)))
+        probability = np.clip(chance + SHOWN * (chance - drawn), 1e-6, 1.0)
+        return Outcomes((drawn < chance).astype(np.float32), np.log(probability).astype(np.float32))
+
+    def _effects(self, rows: Array) -> Array:
+        single = rows @ self.truth.values.flat()
+        return np.asarray(single if self.interactions is None else single + self.interactions.total(rows))
+
+
+def known_contributions(
+    space: SearchSpace, seed: int, points: float = 1.0, base: float = 60.0
+) -> Contributions:
+    """Made-up contributions around ``base``: depths with a standard deviation of about ``points``, configs of a third."""
     design, rng = Design(space), np.random.default_rng(seed)
     scale = np.repeat([points / 3, points], [space.alpha_size, space.beta_size])
     raw = rng.normal(size=design.size) * scale
-    return Contributions(space, 60.0, Column.from_flat(space, design.contrasts @ (design.contrasts.T @ raw)))
+    return Contributions(space, base, Column.from_flat(space, design.contrasts @ (design.contrasts.T @ raw)))
 
 
 def _mixed(key: NDArray[np.uint64]) -> NDArray[np.uint64]:

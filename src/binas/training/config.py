@@ -14,6 +14,9 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Recipe = Literal["small", "imagenet"]
 
 
+GROWN = 0.6  # share of a phase after which images have their full size
+
+
 class Phase(Settings):
     """One training phase: epochs over the training images with one optimizer and a cosine schedule."""
 
@@ -46,6 +49,11 @@ class Phase(Settings):
         description="parts of a batch that processes share, each with BatchNorm statistics of its own; none = as many as "
         "cores when a run starts, of 32 images or more",
     )
+
+    @property
+    def mean_area(self) -> float:
+        """Mean share of the images' pixels that a step sees: G (f^2 + f + 1) / 3 + 1 - G, as they grow from f until G."""
+        return GROWN * (self.first_size**2 + self.first_size + 1) / 3 + 1 - GROWN
 
 
 class Distillation(Settings):

@@ -14,10 +14,11 @@ from binas.data.dataset import ImageData
 from binas.data.images import Images
 from binas.space.architecture import Architecture
 from binas.supernet.network import Supernet, extract
-from binas.supernet.paths import sample_paths
+from binas.supernet.paths import Paths, sample_paths
 from binas.training.calibration import recalibrate, recalibrate_supernet
 from binas.training.judgement import Accuracy
 from binas.training.randomness import generator
+from binas.training.team import ALONE, Team
 
 Correct = NDArray[np.bool_]
 EVAL_PIXELS = 1024 * 64 * 64  # of a batch: 1024 small images, 83 of 224 x 224
@@ -33,33 +34,49 @@ def normalised_batches(
 
 
 def accuracy(
-    predict: Callable[[Tensor], Tensor], data: ImageData, images: Images, device: torch.device
+    predict: Callable[..., Tensor],
+    data: ImageData,
+    images: Images,
+    device: torch.device,
+    team: Team = ALONE,
+    paths: Paths | None = None,
 ) -> Accuracy:
-    """Accuracy of a function from normalised images to logits on one set of images."""
-    right = correct(predict, data, images, device)
+    """Accuracy of a function from normalised images to logits on one set of images; arguments as for :func:`correct`."""
+    right = correct(predict, data, images, device, team, paths)
     return Accuracy(100 * int(right.sum()) / len(right), len(right))
 
 
 def correct(
-    predict: Callable[[Tensor], Tensor], data: ImageData, images: Images, device: torch.device
+    predict: Callable[..., Tensor],
+    data: ImageData,
+    images: Images,
+    device: torch.device,
+    team: Team = ALONE,
+    paths: Paths | None = None,
 ) -> Correct:
-    """Which images of a set a function from normalised images to logits classifies rightly, (n,)."""
+    """Which images of a set a function from normalised images to logits classifies rightly, (n,).
+
+    With ``paths``, one per image, it is a function of images and paths. Each process of a ``team`` does every n-th batch.
+    """
+    parts, first = [], 0
     with torch.inference_mode():
-        parts = [
-            predict(batch).argmax(1) == labels for batch, labels in normalised_batches(data, images, device)
-        ]
-    return torch.cat(parts).cpu().numpy()
+        for number, (batch, labels) in enumerate(normalised_batches(data, images, device)):
+            rows = slice(first, first + len(labels))
+            if number % team.size == team.rank:
+                own = () if paths is None else ((paths[0][rows], paths[1][rows]),)
+                parts.append((predict(batch, *own).argmax(1) == labels).byte())
+            else:
+                parts.append(torch.zeros_like(labels, dtype=torch.uint8))
+            first = rows.stop
+        return team.add_up(torch.cat(parts)).cpu().numpy().astype(np.bool_)
 
 
-def multipath_accuracy(supernet: Supernet, data: ImageData, images: Images, seed: int = 0) -> Accuracy:
+def multipath_accuracy(
+    supernet: Supernet, data: ImageData, images: Images, seed: int = 0, team: Team = ALONE
+) -> Accuracy:
     """Mean accuracy of uniformly drawn architectures, each image on its own (E[Acc], paper section 3.2)."""
-    drawn = generator(seed, "multi-path accuracy")
-    return accuracy(
-        lambda batch: supernet(batch, sample_paths(supernet.space, len(batch), drawn)),
-        data,
-        images,
-        device_of(supernet),
-    )
+    paths = sample_paths(supernet.space, len(images), generator(seed, "multi-path accuracy"))
+    return accuracy(supernet, data, images, device_of(supernet), team, paths)
 
 
 def evaluate_architecture(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,13 +34,12 @@ from binas.training.checkpoint import (
     load_weights,
     save_checkpoint,
 )
-from binas.training.config import Phase, TrainSettings
+from binas.training.config import GROWN, Phase, TrainSettings
 from binas.training.randomness import derived_seed
 from binas.training.reporting import Reporter
 from binas.training.team import ALONE, Shards, Team
 
 Metrics = dict[str, float]
-GROWN = 0.6  # share of a phase after which images have their full size
 PROGRESS, WEIGHTS, BEST = "progress", "weights", "best"  # names of checkpoints
 
 
@@ -69,8 +68,9 @@ class Job:
     """One phase of training: what is trained, on what, how, and where its checkpoints live.
 
     ``identity`` names everything the result depends on; a checkpoint with another identity is refused.
-    ``measure`` gives the figures shown after each epoch, from the network in eval mode; with ``select`` the
-    weights of the epoch in which that figure is highest are returned, the start counting as epoch 0, else the last.
+    ``measure`` gives the figures shown after each epoch, from the network in eval mode, and is called in all processes
+    of ``team``; with ``select`` the weights of the epoch in which that figure is highest are returned, the start
+    counting as epoch 0, else the last.
     """
 
     name: str
@@ -163,7 +163,7 @@ class _Training:
 
     def _consider_start(self) -> None:
         """The weights training starts from may be the best: short or too rough training can lose accuracy."""
-        if self.job.select and self.job.team.first:
+        if self.job.select:
             network = self._result().eval()
             self._keep_if_best(network, self.job.measure(network))
 
@@ -171,17 +171,23 @@ class _Training:
         select = self.job.select
         if select and metrics[select] > self.best:
             self.best = metrics[select]
-            save_checkpoint(self.job.folder, BEST, network.state_dict(), {"epoch": self.epoch})
+            if self.job.team.first:
+                save_checkpoint(self.job.folder, BEST, network.state_dict(), {"epoch": self.epoch})
 
     def _one_epoch(self) -> None:
-        job = self.job
         self.network.train()
-        batches = job.data.train.batches(
-            job.phase.batch_size, seed=job.config.seed, epoch=self.epoch, start=self.batch, drop_last=True
-        )
-        for batch in batches:
+        for batch in self._batches():
             self._one_batch(batch)
         self._finish_epoch()
+
+    def _batches(self) -> Iterator[Batch]:
+        """What is left of this epoch: of each batch, the images of the shards of this process."""
+        job, size = self.job, self.job.phase.batch_size
+        own = self.shards.places(size)
+        given: dict[str, Any] = {} if own is None else {"places": own}
+        return job.data.train.batches(
+            size, seed=job.config.seed, epoch=self.epoch, start=self.batch, drop_last=True, **given
+        )
 
     def _result(self) -> nn.Module:
         return self.average.module if self.average else self.network
@@ -190,9 +196,9 @@ class _Training:
         return self.epoch * self.batches + self.batch
 
     def _step(self, batch: Batch, shard: int) -> Step:
-        """One shard of a batch: every n-th of its images."""
+        """One shard of a batch."""
         job, place = self.job, (self.epoch, self.batch)
-        rows, device = slice(shard, None, self.shards.count), job.accelerator.device
+        rows, device = self.shards.rows(shard, job.phase.batch_size), job.accelerator.device
         seed = derived_seed(job.config.seed, f"augment {job.name}", *place, shard)
         changed = self.augment(batch.images[rows].to(device), seed)
         images = resize(changed.images, self._side())
@@ -250,12 +256,9 @@ class _Training:
         job, loss, rate = self.job, self.loss / self.batches, self._rate(self.batches - 1)
         self.epoch, self.batch, self.loss = self.epoch + 1, 0, 0.0
         network = self._result().eval()
-        if job.team.first:
-            metrics = job.measure(network)
-            self._keep_if_best(network, metrics)
-            job.reporter.record(
-                self.epoch, self._position(), {"loss": loss, "learning_rate": rate, **metrics}
-            )
+        metrics = job.measure(network)
+        self._keep_if_best(network, metrics)
+        job.reporter.record(self.epoch, self._position(), {"loss": loss, "learning_rate": rate, **metrics})
         self._save()
         job.team.wait()
 

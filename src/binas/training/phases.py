@@ -119,7 +119,8 @@ def train_heaviest(space: SearchSpace, bench: Bench) -> Supernet:
 
     def measure(network: nn.Module) -> Metrics:
         predict = partial(network, paths=largest)
-        return {"heaviest": accuracy(predict, bench.data, bench.data.validation, device_of(network)).percent}
+        data, device = bench.data, device_of(network)
+        return {"heaviest": accuracy(predict, data, data.validation, device, bench.team).percent}
 
     job = _job(bench, "heaviest", supernet, loss_of, measure, phase, {"space": space.fingerprint})
     return _train_or_read(job, supernet)
@@ -147,7 +148,7 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
         "supernet",
         supernet,
         loss_of,
-        lambda network: supernet_metrics(network, bench.data),
+        lambda network: supernet_metrics(network, bench.data, bench.team),
         phase,
         {"space": space.fingerprint, "heaviest": weights_digest(heaviest)},
     )
@@ -185,7 +186,7 @@ def fine_tune(
         "finetune",
         network,
         loss_of,
-        partial(_validated, bench.data),
+        partial(_validated, bench),
         phase,
         {
             "space": space.fingerprint,
@@ -209,13 +210,14 @@ def train_from_scratch(
     def loss_of(model: nn.Module, step: Step) -> Tensor:
         return _label_loss(model(step.images), step, phase)
 
-    measure = partial(_validated, bench.data)
+    measure = partial(_validated, bench)
     job = _job(bench, "scratch", network, loss_of, measure, phase, origin, select="accuracy")
     return _train_or_read(job, network)
 
 
-def _validated(data: ImageData, network: nn.Module) -> Metrics:
-    return {"accuracy": accuracy(network, data, data.validation, device_of(network)).percent}
+def _validated(bench: Bench, network: nn.Module) -> Metrics:
+    data = bench.data
+    return {"accuracy": accuracy(network, data, data.validation, device_of(network), bench.team).percent}
 
 
 def teacher_of(
@@ -240,14 +242,14 @@ def _starting_network(
     return network
 
 
-def supernet_metrics(network: nn.Module, data: ImageData) -> Metrics:
+def supernet_metrics(network: nn.Module, data: ImageData, team: Team = ALONE) -> Metrics:
     """Validation accuracy in percent of the heaviest, the lightest and uniformly drawn sub-networks."""
     assert isinstance(network, Supernet)
     accuracies = {}
     for name, largest in (("heaviest", True), ("lightest", False)):
         predict = partial(network, paths=network.space.extreme(largest))
-        accuracies[name] = accuracy(predict, data, data.validation, device_of(network))
-    accuracies["random"] = multipath_accuracy(network, data, data.validation)
+        accuracies[name] = accuracy(predict, data, data.validation, device_of(network), team)
+    accuracies["random"] = multipath_accuracy(network, data, data.validation, team=team)
     return {name: value.percent for name, value in accuracies.items()}
 
 

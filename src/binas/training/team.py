@@ -124,6 +124,19 @@ class Shards:
         self.parameters = [p for p in network.parameters() if p.requires_grad]
         self.buffers = list(network.buffers())
         self.statistics = [b for b in self.buffers if b.is_floating_point()]
+        self.shapes = [t.shape for t in (*self.parameters, *self.statistics)]
+        self.sizes = [*(shape.numel() for shape in self.shapes), len(self.parameters), 1]
+
+    def places(self, batch_size: int) -> list[int] | None:
+        """The places in a batch of the images of this process: shard after shard, each with every n-th; None: all."""
+        if self.count == 1:
+            return None
+        return [place for shard in self.mine for place in range(shard, batch_size, self.count)]
+
+    def rows(self, shard: int, batch_size: int) -> slice:
+        """Where the images of a shard are among those of this process."""
+        sizes = [len(range(own, batch_size, self.count)) for own in self.mine if own <= shard]
+        return slice(sum(sizes[:-1]), sum(sizes))
 
     def backward(self, shard_loss: Callable[[int], Tensor]) -> float:
         """The mean loss; means over shards of gradients are added to those there, and statistics become such means.
@@ -133,23 +146,24 @@ class Shards:
         if self.count == 1:
             return float(shard_loss(0))
         earlier = [p.grad for p in self.parameters]
-        before = [b.clone() for b in self.buffers]
+        before = [b.clone() for b in self.buffers] if len(self.mine) > 1 else []
         rows = [self._one(shard_loss, shard, before) for shard in self.mine]
-        total = self._total(rows) / self.count
-        sizes = [t.numel() for t in (*self.parameters, *self.statistics)]
-        *parts, used, loss = torch.split(total, [*sizes, len(self.parameters), 1])
-        for p, old, part, some in zip(self.parameters, earlier, parts, used.tolist(), strict=False):
-            mean = part.view_as(p) if some else None
-            p.grad = mean if old is None else old if mean is None else old + mean
-        for statistic, part in zip(self.statistics, parts[len(self.parameters) :], strict=True):
-            statistic.copy_(part.view_as(statistic))
+        *parts, used, loss = torch.split(self._total(rows) / self.count, self.sizes)
+        means = [part.view(shape) for part, shape in zip(parts, self.shapes, strict=True)]
+        for p, old, mean, some in zip(self.parameters, earlier, means, used.tolist(), strict=False):
+            p.grad = old if not some else mean if old is None else old + mean
+        for statistic, mean in zip(self.statistics, means[len(self.parameters) :], strict=True):
+            statistic.copy_(mean)
         return float(loss)
 
     def _one(self, shard_loss: Callable[[int], Tensor], shard: int, before: Sequence[Tensor]) -> Tensor:
-        """Gradients, statistics, which parameters have a gradient, and the loss of one shard, in one row."""
+        """Gradients, statistics, which parameters have a gradient, and the loss of one shard, in one row.
+
+        ``before`` are the buffers that every shard starts from, given where this process does several.
+        """
         for parameter in self.parameters:
             parameter.grad = None
-        for buffer, start in zip(self.buffers, before, strict=True):
+        for buffer, start in zip(self.buffers if before else (), before, strict=True):
             buffer.copy_(start)
         loss = shard_loss(shard)
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]

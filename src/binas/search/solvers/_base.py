@@ -12,8 +12,8 @@ from binas.search.problem import SearchProblem
 from binas.search.result import Answer
 from binas.space.architecture import Architecture
 
-SEPARABLE = frozenset({"bilinear", "stagewise"})
-ANYTHING = frozenset({"bilinear", "stagewise", "quadratic", "callable"})
+SEPARABLE = frozenset({"bilinear", "stagewise", "depths"})
+ANYTHING = SEPARABLE | {"quadratic", "callable"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from binas.base.errors import ProblemError
+from binas.estimators.objective import DepthsObjective
 from binas.search.band import band_rows, solve_band
+from binas.search.depths import best_by_depths
 from binas.search.lagrangian import MAX_CANDIDATES, TooManyError
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Answer, Status
@@ -37,6 +39,8 @@ class Auto(Solver):
 
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
         """The proven optimum, or the proof that there is none."""
+        if isinstance(problem.objective, DepthsObjective):
+            return best_by_depths(problem, lambda part: self.solve(part, replace(options, warm_start=None)))
         answer = _by_fold(problem)
         if answer is not None:
             return _named(answer, "frontier")

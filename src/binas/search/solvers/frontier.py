@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from binas.base.errors import ProblemError
+from binas.estimators.objective import DepthsObjective
+from binas.search.depths import best_by_depths
 from binas.search.lagrangian import MAX_CANDIDATES, TooManyError, solve_exact, to_architecture
 from binas.search.problem import SearchProblem
 from binas.search.result import Answer, Status
@@ -23,6 +25,8 @@ class FrontierSolver(Solver):
 
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
         """The proven optimum, or the proof that there is none."""
+        if isinstance(problem.objective, DepthsObjective):
+            return best_by_depths(problem, lambda part: self.solve(part, options))
         try:
             answer = fold_answer(problem, self.max_candidates)
         except TooManyError:

@@ -1,0 +1,296 @@
+"""A Gaussian process over the decisions of an architecture: exact, with standard errors, without torch.
+
+g(accuracy) = c + f(z),    f ~ GP(0, k),    k(z, z') = scale * (linear <x, x'> + exp(-rate |x - x'|^2)),
+
+plus noise of variance scale * noise; x = z and, beside it, the option values of the blocks (expansion 3, kernel 5, ...), so
+that configs which share options are alike (``Layout.option_entries``). The linear part is an effect per choice, the other
+whatever depends on all other choices. ``linear``, ``rate`` and ``noise`` maximise the
+restricted likelihood, in which c and the scale are integrated out and profiled:
+
+    log L = -1/2 [(n - 1) log(r' K^-1 r / (n - 1)) + log det K + log(1' K^-1 1)],    r = g(y) - c,
+
+over a pattern of steps in their logarithms, on at most ``CHOOSING`` samples; all are then fitted at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from binas.base.errors import BinasError, EstimatorError, several
+from binas.base.files import dump_json, write_text
+from binas.estimators.closed_form import FORMAT, LEAST
+from binas.estimators.gram import CHOOSING
+from binas.estimators.links import LinkName, get_link
+from binas.estimators.objective import CallableObjective
+from binas.estimators.triangular import factorise, solve_lower, solve_lower_transposed
+from binas.space.architecture import Architecture
+from binas.space.space import SearchSpace
+from binas.tables.entries import SpaceReference, reference
+from binas.tables.reading import other_space
+from binas.tables.samples import Samples
+
+Array = NDArray[np.float64]
+
+START = {"linear": 0.1, "rate": 0.3, "noise": 0.01}  # the rate is divided by the number of decisions
+STEPS = (8.0, 3.0, 1.5)  # factors, tried one after the other
+BOUNDS = (1e-6, 1e4)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The covariance relative to its scale: linear <x, x'> + exp(-rate |x - x'|^2), and the noise of a measurement."""
+
+    linear: float
+    rate: float
+    noise: float
+
+    def between(self, left: Array, right: Array) -> Array:
+        """k / scale of all pairs of rows x, (n, m)."""
+        inner = left @ right.T
+        apart = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1) - 2 * inner
+        return np.asarray(self.linear * inner + np.exp(-self.rate * np.maximum(apart, 0.0)))
+
+    def at(self, rows: Array) -> Array:
+        """k / scale of every row with itself, (n,)."""
+        return np.asarray(self.linear * (rows**2).sum(axis=1) + 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Samples with rows x and values on the scale of the link, read through a kernel."""
+
+    kernel: Kernel
+    rows: Array
+    values: Array
+
+    @cached_property
+    def factor(self) -> Array:
+        """L with L L' = K + noise I."""
+        matrix = self.kernel.between(self.rows, self.rows)
+        matrix[np.diag_indices_from(matrix)] += self.kernel.noise
+        return factorise(matrix)
+
+    @cached_property
+    def ones(self) -> Array:
+        """L^-1 1."""
+        return solve_lower(self.factor, np.ones(len(self.rows)))
+
+    @cached_property
+    def constant(self) -> float:
+        """c by generalised least squares."""
+        return float(self.ones @ solve_lower(self.factor, self.values) / (self.ones @ self.ones))
+
+    @cached_property
+    def whitened(self) -> Array:
+        """L^-1 (values - c)."""
+        return solve_lower(self.factor, self.values - self.constant)
+
+    @cached_property
+    def dual(self) -> Array:
+        """(K + noise I)^-1 (values - c)."""
+        return solve_lower_transposed(self.factor, self.whitened)
+
+    @property
+    def scale(self) -> float:
+        """The scale of the kernel with the most likelihood."""
+        return float(self.whitened @ self.whitened) / (len(self.rows) - 1)
+
+    def log_likelihood(self) -> float:
+        """log L, up to a constant."""
+        determinant = 2 * float(np.log(np.diag(self.factor)).sum())
+        spread = max(self.scale, 1e-300)
+        freedom = len(self.rows) - 1
+        return -0.5 * (freedom * math.log(spread) + determinant + math.log(float(self.ones @ self.ones)))
+
+    def totals(self, rows: Array) -> Array:
+        """c + E[f(x) | samples] of new rows, (n,)."""
+        return np.asarray(self.constant + self.kernel.between(rows, self.rows) @ self.dual)
+
+    def gradients(self, rows: Array) -> Array:
+        """Derivatives of :meth:`totals` with respect to x, (n, size)."""
+        smooth = self.kernel.between(rows, self.rows) - self.kernel.linear * (rows @ self.rows.T)
+        weights = smooth * self.dual
+        apart = weights.sum(axis=1)[:, None] * rows - weights @ self.rows
+        return np.asarray(self.kernel.linear * (self.dual @ self.rows) - 2 * self.kernel.rate * apart)
+
+    def errors(self, rows: Array) -> Array:
+        """Standard deviation of c + f(x) given the samples, (n,)."""
+        solved = solve_lower(self.factor, self.kernel.between(rows, self.rows).T)
+        known = (solved**2).sum(axis=0)
+        of_constant = (1.0 - self.ones @ solved) ** 2 / (self.ones @ self.ones)
+        return np.asarray(np.sqrt(self.scale * np.maximum(self.kernel.at(rows) - known + of_constant, 0.0)))
+
+
+class GaussianProcessFile(BaseModel):
+    """A Gaussian process over architectures, version 1: its samples on the scale of the link, and its kernel."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    format: Literal["binas/predictor"]
+    version: Literal[1]
+    kind: Literal["gaussian-process"]
+    space: SpaceReference
+    link: LinkName
+    seed: int
+    linear: float = Field(gt=0)
+    rate: float = Field(gt=0)
+    noise: float = Field(gt=0)
+    architectures: list[str] = Field(min_length=2)
+    values: list[float] = Field(description="g(accuracy) of each architecture")
+
+
+@dataclass(eq=False)
+class GaussianProcess:
+    """An exact Gaussian process; the search with it is by ``evolution`` or ``frank-wolfe``, nothing is proven.
+
+    Learned: ``space_``, ``architectures_``, ``posterior_``.
+    """
+
+    kind: ClassVar[str] = "gaussian-process"
+
+    link: LinkName = "log"
+    seed: int = 0
+
+    space_: SearchSpace = field(init=False, repr=False)
+    architectures_: list[Architecture] = field(init=False, repr=False)
+    posterior_: Posterior = field(init=False, repr=False)
+
+    @property
+    def space(self) -> SearchSpace:
+        """The space of the samples."""
+        self.check_fitted()
+        return self.space_
+
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {item.name: getattr(self, item.name) for item in fields(self) if item.init}
+
+    def fit(self, samples: Samples) -> Self:
+        """Learn from measured architectures."""
+        if len(samples) < LEAST:
+            raise EstimatorError(
+                f"the {self.kind} predictor learns from at least {LEAST} samples; there are {len(samples)}."
+            )
+        values = get_link(self.link).forward(samples.accuracy)
+        rows = extended(samples.space, samples.space.layout.rows(samples.architectures))
+        some = np.random.default_rng(self.seed).permutation(len(rows))[:CHOOSING]
+        kernel = choose_kernel(rows[some], values[some], len(samples.space.layout.slices))
+        self.space_, self.architectures_ = samples.space, samples.architectures
+        self.posterior_ = Posterior(kernel, rows, values)
+        return self
+
+    def predict(self, architectures: Iterable[Architecture]) -> Array:
+        """Accuracies in percent, (n,)."""
+        self.check_fitted()
+        return get_link(self.link).inverse(self.totals(self.space_.layout.rows(architectures)))
+
+    def standard_error(self, architectures: Iterable[Architecture]) -> Array:
+        """Standard errors of the predicted accuracies in points, (n,), to first order."""
+        self.check_fitted()
+        rows, link = extended(self.space_, self.space_.layout.rows(architectures)), get_link(self.link)
+        slopes = link.slope(link.inverse(self.posterior_.totals(rows)))
+        return np.asarray(self.posterior_.errors(rows) / slopes)
+
+    def objective(self) -> CallableObjective:
+        """c + E[f(z)] on the scale of the link, with its gradient."""
+        return CallableObjective.of_rows(self.space, self.totals, self.gradients, self.link)
+
+    def totals(self, rows: Array) -> Array:
+        """Predictions of rows z on the scale of the link, (n,)."""
+        return self.posterior_.totals(extended(self.space_, rows))
+
+    def gradients(self, rows: Array) -> Array:
+        """Derivatives of :meth:`totals` with respect to z, (n, N)."""
+        found, size = self.posterior_.gradients(extended(self.space_, rows)), rows.shape[1]
+        return np.asarray(found[:, :size] + found[:, size:] @ self.space_.layout.option_entries.T)
+
+    def check_fitted(self) -> None:
+        """Refuse to go on before anything was learned."""
+        if not hasattr(self, "posterior_"):
+            raise EstimatorError(
+                f"this {self.kind} predictor has learned nothing yet; call fit(samples) first."
+            )
+
+    def to_data(self) -> dict[str, Any]:
+        """The JSON object of the file."""
+        self.check_fitted()
+        kernel = self.posterior_.kernel
+        return {
+            "format": FORMAT,
+            "version": 1,
+            "kind": self.kind,
+            "space": reference(self.space_),
+            **self.settings(),
+            "linear": kernel.linear,
+            "rate": kernel.rate,
+            "noise": kernel.noise,
+            "architectures": [str(item) for item in self.architectures_],
+            "values": self.posterior_.values.tolist(),
+        }
+
+    def save(self, path: Path) -> None:
+        """Write what was learned as JSON, atomically; :func:`binas.estimators.load_predictor` reads it."""
+        write_text(Path(path), dump_json(self.to_data()))
+
+
+def extended(space: SearchSpace, rows: Array) -> Array:
+    """x of rows z: z and the option values of every block, (n, size)."""
+    return np.hstack([rows, rows @ space.layout.option_entries])
+
+
+def choose_kernel(rows: Array, values: Array, decisions: int) -> Kernel:
+    """The kernel with the most restricted likelihood that steps in the three logarithms find."""
+    if not np.ptp(values) > 0.0 or not np.ptp(rows, axis=0).any():
+        raise EstimatorError(
+            "all samples have the same accuracy or are the same to this predictor; there is nothing to learn from."
+        )
+    best = {**START, "rate": START["rate"] / decisions}
+    most = _likelihood(best, rows, values)
+    for step in STEPS:
+        improved = True
+        while improved:
+            improved = False
+            for name in best:
+                for factor in (step, 1 / step):
+                    tried = {**best, name: float(np.clip(best[name] * factor, *BOUNDS))}
+                    found = _likelihood(tried, rows, values)
+                    if found > most + 1e-6:
+                        best, most, improved = tried, found, True
+                        break
+    return Kernel(**best)
+
+
+def _likelihood(kernel: dict[str, float], rows: Array, values: Array) -> float:
+    try:
+        return Posterior(Kernel(**kernel), rows, values).log_likelihood()
+    except np.linalg.LinAlgError:  # too little noise for so many samples
+        return -math.inf
+
+
+def gaussian_process_from_data(data: Any, space: SearchSpace, where: str) -> GaussianProcess:
+    """Build from the JSON object, checking everything."""
+    try:
+        parsed = GaussianProcessFile.model_validate(data)
+        architectures = [Architecture.parse(text) for text in parsed.architectures]
+    except (ValidationError, BinasError) as error:
+        problem = f"{where} is not a Gaussian process of binas: {str(error)[:300]}"
+        raise EstimatorError(f"{problem}. Fit it again.") from error
+    problems = other_space(parsed.space, space)
+    if len(architectures) != len(parsed.values):
+        problems.append(f"it has {len(architectures)} architectures and {len(parsed.values)} values")
+    if problems:
+        raise EstimatorError(several(where, problems))
+    found = GaussianProcess(parsed.link, parsed.seed)
+    found.space_, found.architectures_ = space, architectures
+    rows = extended(space, space.layout.rows(architectures))
+    kernel = Kernel(parsed.linear, parsed.rate, parsed.noise)
+    found.posterior_ = Posterior(kernel, rows, np.array(parsed.values))
+    return found

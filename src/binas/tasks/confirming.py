@@ -1,0 +1,161 @@
+"""Answers of a run confirmed with the supernet's weights: candidates measured, the best judged on unseen images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from binas.base.errors import ProblemError
+from binas.base.files import exists
+from binas.base.identity import file_digest, identity_of
+from binas.base.progress import Progress
+from binas.base.settings import FileRecord
+from binas.base.typed import read_typed
+from binas.estimators.calibration import CalibratedEstimator
+from binas.estimators.registry import find_candidate
+from binas.search.alternatives import best_architectures
+from binas.search.confirming import Array, Bits, CandidateRecord, Candidates, Confirmed
+from binas.search.problem import Evaluation
+from binas.search.result import SearchResult, Status
+from binas.space.architecture import Architecture
+from binas.tables.samples import pack, unpack
+from binas.tasks.artefacts import OUTCOMES, SAMPLES, SUPERNET, network_name
+from binas.tasks.estimate import EstimateSettings
+from binas.tasks.outcomes import correct_outcomes
+from binas.tasks.sample import SampleSettings
+from binas.training.config import FinetuneSettings
+
+if TYPE_CHECKING:
+    from binas.run.run import Run
+
+NETWORKS = f"{OUTCOMES}/networks"
+Keep = Callable[[SearchResult, Sequence[Evaluation]], SearchResult]
+
+
+class NetworkOutcomes(FileRecord):
+    """Which images of one set a network classifies rightly, a bit each, and what that depends on."""
+
+    architecture: str
+    identity: str
+    images: int
+    correct: str
+
+
+def can_confirm(run: Run) -> bool:
+    """Whether there are weights to measure answers with, and samples to hold them against."""
+    return exists(run.folder / SUPERNET / "weights.json") and exists(run.folder / SAMPLES.file)
+
+
+def confirm(
+    run: Run, result: SearchResult, count: int, estimator: str, keep: Keep, progress: Progress
+) -> tuple[SearchResult, Confirmed | None]:
+    """The best of the ``count`` best networks under the limits of a result, and what it reaches on unseen images.
+
+    ``keep`` takes the result and candidates in order of preference, and gives back a result with the first of them that
+    keeps the limits on the device.
+    """
+    if result.evaluation is None:
+        return result, None
+    items, half = near_optimal(result, count), run.settings(SampleSettings).half
+    outcomes = measured_outcomes(run, [item.architecture for item in items], half, progress)
+    measured = np.stack([outcomes[item.architecture] for item in items])
+    predicted = np.array([item.accuracy for item in items])
+    candidates = Candidates(predicted, measured, _reference(run, estimator), _doubt(run, estimator, items))
+    best = keep(result, [items[k] for k in candidates.order()])
+    if best.architecture != result.architecture:
+        best = replace(best, status=Status.FEASIBLE)  # proven is the bound, which is about predictions
+    own = [item.architecture for item in items].index(best.architecture or items[0].architecture)
+    unseen, winner = len(items) == 1 and _is_unseen(run, estimator), items[own].architecture
+    correct = outcomes[winner] if unseen else measured_outcomes(run, [winner], "test", progress)[winner]
+    records = [
+        CandidateRecord(
+            architecture=str(item.architecture), predicted=item.accuracy, measured=100 * float(share)
+        )
+        for item, share in zip(items, measured.mean(axis=1), strict=True)
+    ]
+    count = 0 if run.tables.samples is None else len(run.tables.samples)
+    return best, Confirmed.of("check" if unseen else "test", correct, candidates.lead(own), count, records)
+
+
+def near_optimal(result: SearchResult, count: int) -> list[Evaluation]:
+    """The answer, and where it is proven the best networks after it, ``count`` together; fewer where there are no more."""
+    assert result.evaluation is not None
+    if count == 1 or result.status is not Status.OPTIMAL:
+        return [result.evaluation]
+    try:
+        items = best_architectures(result.problem, count).items
+    except ProblemError:  # too many to list
+        return [result.evaluation]
+    others = [item for item in items if item.architecture != result.architecture]
+    return [result.evaluation, *others][:count]
+
+
+def measured_outcomes(
+    run: Run, architectures: Sequence[Architecture], images: str, progress: Progress
+) -> dict[Architecture, Bits]:
+    """Which images each architecture classifies rightly; what was measured with the same weights and images stays."""
+    recalibration, identity = _recalibration(run, images), _identity(run, images)
+    known = {item: _known(run, item, images, identity) for item in architectures}
+    missing = [item for item, found in known.items() if found is None]
+    for item, (correct,) in zip(
+        missing, correct_outcomes(run, missing, [images], recalibration, progress), strict=True
+    ):
+        record = NetworkOutcomes(
+            architecture=str(item), identity=identity, images=len(correct), correct=pack(correct)
+        )
+        record.save(_path(run, item, images))
+        known[item] = correct
+    return {item: found for item, found in known.items() if found is not None}
+
+
+def _known(run: Run, architecture: Architecture, images: str, identity: str) -> Bits | None:
+    path = _path(run, architecture, images)
+    if not exists(path):
+        return None
+    record = read_typed(NetworkOutcomes, path, f"Delete it; `binas search {run.folder}` measures it again.")
+    same = (record.architecture, record.identity) == (str(architecture), identity)
+    return unpack(record.correct, record.images) if same else None
+
+
+def _path(run: Run, architecture: Architecture, images: str) -> Path:
+    return run.folder / NETWORKS / f"{network_name(architecture)}-{images}.json"
+
+
+def _identity(run: Run, images: str) -> str:
+    """What the outcomes of a network depend on."""
+    weights = file_digest(run.folder / SUPERNET / "weights.json")
+    about = {"data": run.images, "images": images, "recalibration": _recalibration(run, images)}
+    return identity_of({"weights": weights, **about})
+
+
+def _recalibration(run: Run, images: str) -> int:
+    """Training images that BatchNorm is re-estimated on: on the samples' images as for the samples."""
+    if images == "test" or run.settings(SampleSettings).recalibrate:
+        return run.settings(FinetuneSettings).recalibration
+    return 0
+
+
+def _is_unseen(run: Run, estimator: str) -> bool:
+    """Whether the samples' images chose nothing: neither contributions nor what an estimator learned are from them."""
+    halves = {run.settings(EstimateSettings).half, run.settings(SampleSettings).half}
+    return halves == {"first", "second"} and not find_candidate(estimator).learns
+
+
+def _reference(run: Run, estimator: str) -> Array | None:
+    """The share of the samples that are right on each image, where these images chose nothing."""
+    samples = run.tables.samples
+    if samples is None or samples.outcomes is None or not _is_unseen(run, estimator):
+        return None
+    return np.asarray(samples.outcomes.mean(axis=0))
+
+
+def _doubt(run: Run, estimator: str, items: Sequence[Evaluation]) -> Array | None:
+    """What predictions leave over of networks, where they were held against samples."""
+    made = run.tables.estimator(estimator)
+    return (
+        made.doubt([item.architecture for item in items]) if isinstance(made, CalibratedEstimator) else None
+    )

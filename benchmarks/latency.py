@@ -86,7 +86,9 @@ def show(row: dict[str, Any]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the space small-28 only, 20 seconds each at most")
+    parser.add_argument(
+        "--quick", action="store_true", help="the space small-28 only, 20 seconds each at most"
+    )
     parser.add_argument("--budget", type=float, default=300.0, help="seconds of measuring per row, at most")
     parser.add_argument("--seed", type=int, default=0, help="draws the networks")
     options = parser.parse_args()

@@ -149,7 +149,9 @@ def twin_space() -> SearchSpace:
 
 class TestVanishingStages:
     def test_left_out_where_nothing_is_lost(self) -> None:
-        space = SearchSpace("one", (twin_space().stages[0], replace(load_space("small-28").stages[0], name="s2")))
+        space = SearchSpace(
+            "one", (twin_space().stages[0], replace(load_space("small-28").stages[0], name="s2"))
+        )
         text = to_block_string(space, space.parse("0_e2k3"))
         assert text == "[['ir_r1_k3_s1_e2_c16_nre']]"
         assert str(from_block_string(space, text)) == "0_e2k3"

@@ -88,7 +88,9 @@ class Confirmed(FileRecord):
         lead = (
             ""
             if self.lead is None
-            else (f", {self.lead[0]:+.2f} ± {self.lead[1]:.2f} points over {self.over} random networks")
+            else (
+                f", {self.lead[0]:+.2f} ± {self.lead[1]:.2f} points over {self.over} random networks of any cost"
+            )
         )
         chosen = f"; chosen among {len(self.candidates)} candidates" if len(self.candidates) > 1 else ""
         return f"confirmed {self.accuracy:.2f} ± {self.error:.2f} % on {self.images:,} {self.images_of} images{lead}{chosen}"

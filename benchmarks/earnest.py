@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -70,6 +71,7 @@ SEARCHED = (
     "finetune",
 )
 PROBED = 2048  # training images of the probe of an epoch's time
+QUICK_SHARE = 20.0  # seconds of training a scaled network with --quick, at most
 CLEAR_AT = 0.75  # share of the limits at which found must be clearly ahead of every other column
 
 
@@ -82,6 +84,14 @@ class Setup:
     quick: Mapping[str, Any]
     heaviest: float | None = None
     changes: Callable[[Path], Mapping[str, Any]] = field(default=lambda _: {})
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Seconds of one session of measuring widths, and at most of one training from scratch."""
+
+    session: float
+    training: float
 
 
 def main(setup: Setup, text: str) -> int:
@@ -105,7 +115,8 @@ def main(setup: Setup, text: str) -> int:
     start = time.perf_counter()
     do_run(setup, folder, changes)
     took = time.perf_counter() - start
-    found = compare(open_run(folder), setup, folder.with_name(f"{folder.name}-scaled"), options.seconds)
+    effort = Effort(options.seconds, QUICK_SHARE if options.quick else math.inf)
+    found = compare(open_run(folder), folder.with_name(f"{folder.name}-scaled"), effort)
     about = {"name": setup.name, "quick": options.quick, "seconds_now": round(took), **machine()}
     result = {**about, **found}
     result["missed"] = [] if options.quick else missed(result, setup.heaviest)
@@ -134,12 +145,12 @@ def do_run(setup: Setup, folder: Path, changes: Mapping[str, Any]) -> None:
 # The columns
 
 
-def compare(run: Run, setup: Setup, scaled_folder: Path, seconds: float) -> dict[str, Any]:
+def compare(run: Run, scaled_folder: Path, effort: Effort) -> dict[str, Any]:
     """The table's numbers: a row per limit, and the heaviest network."""
     answers = [answer for answer in run.answers if answer.architecture]
     names = [str(answer.architecture) for answer in answers]
     outcomes = tuned_outcomes(run, list(dict.fromkeys(names)), Progress())
-    rivals = scaled_networks(run, answers, scaled_folder, seconds)
+    rivals = scaled_networks(run, answers, scaled_folder, effort)
     rows = [_row(run, answer, outcomes[name], rivals) for answer, name in zip(answers, names, strict=True)]
     return {
         "seed": run.settings(TrainSettings).seed,
@@ -231,10 +242,10 @@ def heaviest(run: Run) -> dict[str, Any]:
 
 
 def scaled_networks(
-    run: Run, answers: Sequence[AnswerRecord], folder: Path, seconds: float
+    run: Run, answers: Sequence[AnswerRecord], folder: Path, effort: Effort
 ) -> dict[tuple[str, str], dict[str, Any]]:
     """What the published networks reach at each limit, by (question, name); one that fits at no width is left out."""
-    plans = widths(run, answers, folder, seconds)
+    plans = widths(run, answers, folder, effort)
     work = [name for name, plan in plans.items() if plan["width"] is not None]
     left = [str(folder / name) for name in work if not exists(folder / name / "outcome.json")]
     with Terminal().during("published networks") as progress:
@@ -244,7 +255,7 @@ def scaled_networks(
 
 
 def widths(
-    run: Run, answers: Sequence[AnswerRecord], folder: Path, seconds: float
+    run: Run, answers: Sequence[AnswerRecord], folder: Path, effort: Effort
 ) -> dict[str, dict[str, Any]]:
     """The width of each published network at each limit, by the name of its folder; measured once, then read."""
     wanted = {
@@ -253,8 +264,8 @@ def widths(
         for network in PUBLISHED
     }
     if not all(exists(folder / name / "plan.json") for name in wanted):
-        found = bisect(run, {name: value[1:] for name, value in wanted.items()}, seconds)
-        share = share_seconds(run)
+        found = bisect(run, {name: value[1:] for name, value in wanted.items()}, effort.session)
+        share = min(share_seconds(run), effort.training)
         for name, (question, limit, network) in wanted.items():
             width, cost = found[name]
             plan = {"question": question, "limit": limit, "network": network, "width": width, "cost": cost}

@@ -23,7 +23,7 @@ ANNOUNCEMENT = (
     "best network is found, fine-tuned, compared with others chosen without the search, and exported. Interrupt it at any "
     "time; the same command goes on."
 )
-TUNED_RIVALS = 8  # random networks per limit that --tune-rivals fine-tunes, and the hand-scaled one
+TUNED_RIVALS = 3  # random networks per limit that --tune-rivals fine-tunes, and the hand-scaled one
 Out = Annotated[Path, typer.Option("--out", help="Folder of the run; a run that is there is continued.")]
 
 Time = Annotated[

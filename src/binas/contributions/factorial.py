@@ -16,6 +16,7 @@ import numpy as np
 from binas.base.errors import ConfigError
 from binas.base.progress import Progress
 from binas.base.statistics import kendall
+from binas.contributions.depth_pairs import depth_pairs
 from binas.contributions.design import Design, sparse_rows, table_of
 from binas.contributions.journal import Journal
 from binas.contributions.normal import GROUPS, Recorded, Sums, normal_equations
@@ -103,7 +104,8 @@ def factorial_contributions(recorded: Recorded, shrink: bool = True) -> tuple[Co
     about = _about(recorded, settings, stable)
     if doubt:
         about["left_out"] = f"{asked}: {doubt}"
-    return table_of(design.space, vector, errors, counts, about), stable
+    pairs = depth_pairs(recorded, found.direct[-1], settings.slope) if shrink else None
+    return replace(table_of(design.space, vector, errors, counts, about), depth_pairs=pairs), stable
 
 
 def _settings(design: Design, sums: Sums, shrink: bool) -> tuple[Settings, str]:

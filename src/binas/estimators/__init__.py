@@ -4,6 +4,7 @@ from binas.estimators._base import Estimator
 from binas.estimators.bilinear import BilinearEstimator, ablation
 from binas.estimators.choosing import Choice, choose_estimator, load_choice
 from binas.estimators.closed_form import AdditivePredictor, BilinearPredictor, QuadraticPredictor
+from binas.estimators.depths import DepthsEstimator
 from binas.estimators.gaussian_process import GaussianProcess
 from binas.estimators.judging import (
     CostLimit,
@@ -27,6 +28,7 @@ __all__ = [
     "Choice",
     "CorrectedEstimator",
     "CostLimit",
+    "DepthsEstimator",
     "Estimator",
     "GaussianProcess",
     "Judgement",

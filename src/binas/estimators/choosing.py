@@ -2,8 +2,9 @@
 
 Those made of contributions predict every sample; those that learn predict each sample from the others (``folds`` parts, each
 held out in turn). The best is the one with the highest Kendall tau. A difference of two taus on the same samples has a
-standard error of its own, by bootstrap over samples drawn for both at once; the simplest estimator that is
-within one standard error of the best is chosen.
+standard error of its own, by bootstrap over samples drawn for both at once; of the estimators within one standard error of
+the best, those that lose clearly more than another when they choose under limits are left out (mean regret under the
+quartiles of MACs, more than one standard error above the least), and the simplest of the others is chosen.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from binas.estimators.calibration import (
     own_errors,
 )
 from binas.estimators.judging import CostLimit, Judgement, NoiseCeiling, RankingReport, report
+from binas.estimators.metrics import regret
 from binas.estimators.registry import candidates, find_candidate, make_estimator
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
@@ -41,6 +43,7 @@ Array = NDArray[np.float64]
 
 FORMAT = "binas/estimator"
 FOLDS = 5
+QUARTILES = (0.25, 0.5, 0.75)  # of the samples' MACs: the limits under which estimators are to choose
 LEAST = 10  # samples: fewer cannot tell estimators apart
 
 
@@ -54,11 +57,19 @@ class JudgedCandidate(Judgement):
     calibration: Calibration | None = Field(
         None, description="The line from its predictions to what is shown"
     )
+    lost: float | None = Field(None, description="Mean regret under the quartiles of MACs, in points")
+    lost_more: float = Field(0.0, description="That minus the least of those that rank as well as the best")
+    lost_error: float = Field(0.0, description="Standard error of that difference")
+
+    @property
+    def ranks_as_well(self) -> bool:
+        """Whether its Kendall tau is within one standard error of the best."""
+        return self.behind <= self.behind_error
 
     @property
     def as_good(self) -> bool:
-        """Whether it is within one standard error of the best."""
-        return self.behind <= self.behind_error
+        """Whether it ranks as well as the best, and loses no more under limits, within one standard error each."""
+        return self.ranks_as_well and self.lost_more <= self.lost_error
 
 
 class Choice(BaseModel):
@@ -134,6 +145,8 @@ def choose_estimator(
         row.model_copy(update={"calibration": bench.calibration(row.name, predictions[row.name])})
         for row in rows
     ]
+    if macs is not None:
+        rows = _with_regret(rows, predictions, samples, np.asarray(macs, dtype=np.float64), resamples, seed)
     best = min(rows, key=lambda item: item.behind)
     chosen = min((item for item in rows if item.as_good), key=lambda item: item.complexity)
     return Choice(
@@ -229,15 +242,51 @@ def _candidate_rows(
     return rows
 
 
+def _drawn(count: int, resamples: int, seed: int) -> list[NDArray[np.int64]]:
+    """Samples drawn with replacement, the same ones for all candidates."""
+    rng = np.random.default_rng(seed)
+    return [rng.integers(count, size=count) for _ in range(resamples)]
+
+
 def _drawn_taus(predictions: Mapping[str, Array], samples: Samples, resamples: int, seed: int) -> Array:
-    """Kendall taus (candidates, resamples) on samples drawn with replacement, the same ones for all candidates."""
-    rng, truth, count = np.random.default_rng(seed), samples.accuracy, len(samples)
-    indices = [rng.integers(count, size=count) for _ in range(resamples)]
+    """Kendall taus (candidates, resamples) on drawn samples."""
+    truth, indices = samples.accuracy, _drawn(len(samples), resamples, seed)
     return np.array([[kendall(row[i], truth[i]) for i in indices] for row in predictions.values()])
+
+
+def _with_regret(
+    rows: Sequence[JudgedCandidate],
+    predictions: Mapping[str, Array],
+    samples: Samples,
+    macs: Array,
+    resamples: int,
+    seed: int,
+) -> list[JudgedCandidate]:
+    """The rows with what each loses under limits, held against the least of those that rank as well as the best."""
+    truth, limits = samples.accuracy, np.quantile(macs, QUARTILES)
+
+    def lost(row: Array, i: NDArray[np.int64]) -> float:
+        return float(np.nanmean([regret(row[i], truth[i], macs[i], limit) for limit in limits]))
+
+    indices = _drawn(len(samples), resamples, seed)
+    values = {row.name: lost(predictions[row.name], np.arange(len(samples))) for row in rows}
+    drawn = {row.name: np.array([lost(predictions[row.name], i) for i in indices]) for row in rows}
+    least = min((row.name for row in rows if row.ranks_as_well), key=values.__getitem__)
+    result = []
+    for row in rows:
+        figures = {
+            "lost": values[row.name],
+            "lost_more": values[row.name] - values[least],
+            "lost_error": float(np.std(drawn[row.name] - drawn[least])),
+        }
+        result.append(row.model_copy(update=figures))
+    return result
 
 
 def _why(chosen: JudgedCandidate, best: JudgedCandidate, count: int) -> str:
     tau = f"Kendall tau {chosen.kendall.value:.3f} on {count} networks it was not fitted on"
+    if chosen.lost is not None:
+        tau += f", {chosen.lost:.2f} points lost under limits"
     if chosen.name == best.name:
         return f"{chosen.name} ranks best: {tau}."
     return (

@@ -35,6 +35,8 @@ Array = NDArray[np.float64]
 Errors = Callable[[Sequence[Architecture]], Array]
 Rows = Callable[[Array], Array]
 
+MOST_COMBINATIONS = 2000  # of depths of all stages: a search with a DepthsObjective looks at each
+
 
 class Line(Protocol):
     """An increasing line between percent: what an estimator says, and what people see."""

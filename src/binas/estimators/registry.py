@@ -11,6 +11,7 @@ from binas.base.plugins import load_plugins
 from binas.estimators._base import Estimator
 from binas.estimators.bilinear import BilinearEstimator
 from binas.estimators.closed_form import AdditivePredictor, BilinearPredictor, QuadraticPredictor
+from binas.estimators.depths import DepthsEstimator
 from binas.estimators.gaussian_process import GaussianProcess
 from binas.estimators.links import LinkName
 from binas.estimators.within_stage import CorrectedEstimator, WithinStageEstimator
@@ -40,6 +41,11 @@ class Candidate:
 def _additive(link: LinkName, contributions: Contributions | None) -> Estimator:
     assert contributions is not None
     return BilinearEstimator(contributions, link)
+
+
+def _depths(contributions: Contributions | None) -> Estimator:
+    assert contributions is not None
+    return DepthsEstimator(contributions)
 
 
 def _corrected(pairs: bool, contributions: Contributions | None) -> Estimator:
@@ -76,8 +82,16 @@ BUILT_IN = (
         reads=True,
     ),
     Candidate(
-        "corrected",
+        "depths",
         4,
+        "contributions and what depths of different stages bring together, each as far as samples confirm it",
+        _depths,
+        reads=True,
+        learns=True,
+    ),
+    Candidate(
+        "corrected",
+        5,
         "contributions on the log scale, and what samples say beyond them about each choice",
         partial(_corrected, False),
         reads=True,
@@ -85,21 +99,21 @@ BUILT_IN = (
     ),
     Candidate(
         "ridge",
-        5,
+        6,
         "one effect per choice, learned from samples on the scale -log(1 - accuracy)",
         lambda contributions: AdditivePredictor(),
         learns=True,
     ),
     Candidate(
         "within-stage",
-        6,
+        7,
         "effects and all pairs of choices inside a stage, learned from samples on the log scale",
         lambda contributions: WithinStageEstimator(),
         learns=True,
     ),
     Candidate(
         "corrected-within-stage",
-        7,
+        8,
         "contributions on the log scale, and what samples say beyond them about choices and pairs inside a stage",
         partial(_corrected, True),
         reads=True,
@@ -107,7 +121,7 @@ BUILT_IN = (
     ),
     Candidate(
         "bilinear",
-        8,
+        9,
         "every config with every depth (paper, 4.2); not proven by folding, search with miqcp or evolution",
         lambda contributions: BilinearPredictor(),
         learns=True,
@@ -115,7 +129,7 @@ BUILT_IN = (
     ),
     Candidate(
         "quadratic",
-        9,
+        10,
         "all pairs of choices (paper, 4.2); not proven by folding, search with miqcp or evolution",
         lambda contributions: QuadraticPredictor(),
         learns=True,
@@ -123,7 +137,7 @@ BUILT_IN = (
     ),
     Candidate(
         GaussianProcess.kind,
-        10,
+        11,
         "an effect per choice and what depends on all others, by likelihood; nothing is proven, search with frank-wolfe or "
         "evolution",
         lambda contributions: GaussianProcess(),
@@ -132,7 +146,7 @@ BUILT_IN = (
     ),
     Candidate(
         "mlp",
-        11,
+        12,
         "a network of the choices (needs torch); nothing is proven, search with frank-wolfe or evolution",
         _mlp,
         learns=True,

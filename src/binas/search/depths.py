@@ -14,22 +14,26 @@ from dataclasses import replace
 import numpy as np
 
 from binas.base.errors import ProblemError
-from binas.estimators.objective import BilinearObjective, DepthsObjective, StagewiseObjective
+from binas.estimators.objective import (
+    MOST_COMBINATIONS,
+    BilinearObjective,
+    DepthsObjective,
+    StagewiseObjective,
+)
 from binas.search.problem import SearchProblem
 from binas.search.restrict import Kept, smaller_problem
 from binas.search.result import Answer, Status
-
-MOST = 2000  # combinations of depths
 
 
 def by_depths(problem: SearchProblem) -> list[SearchProblem]:
     """A problem for each choice of all depths, that with the highest value without limits first."""
     objective = problem.objective
     assert isinstance(objective, DepthsObjective)
-    if objective.joint.size > MOST:
+    if objective.joint.size > MOST_COMBINATIONS:
         raise ProblemError(
-            f"the space {problem.space.name!r} has {objective.joint.size} combinations of depths, more than the {MOST} that "
-            "are searched one by one. Use an estimator without effects of several depths together, such as additive."
+            f"the space {problem.space.name!r} has {objective.joint.size} combinations of depths, more than the "
+            f"{MOST_COMBINATIONS} that are searched one by one. Use an estimator without effects of several depths "
+            "together, such as additive."
         )
     parts = [_at_depths(problem, objective, index) for index in np.ndindex(*objective.joint.shape)]
     return sorted(parts, key=highest_value, reverse=True)

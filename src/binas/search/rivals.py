@@ -213,9 +213,12 @@ class Verdict:
 
     def sentence(self) -> str:
         """Who is ahead, in words, with the standard error over images; no more than the numbers support."""
-        leads, better = self.leads, f"better than {self.beaten} of them"
+        leads, count = self.leads, len(self.random)
+        several = (
+            f"the mean of {count} random networks under the same limit, better than {self.beaten} of them"
+        )
         rivals = {
-            f"the mean of {len(self.random)} random networks under the same limit, {better}": leads.over_random,
+            "one random network under the same limit" if count == 1 else several: leads.over_random,
             f"the best of {self.drawn} random ones": leads.over_best,
             "the best hand-scaled one": leads.over_hand_scaled,
         }

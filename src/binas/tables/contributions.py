@@ -11,10 +11,10 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from binas.base.errors import TableError, several
 from binas.base.files import dump_json, write_text
 from binas.space.architecture import Architecture
-from binas.space.space import SearchSpace
+from binas.space.space import SearchSpace, Stage
 from binas.tables.entries import (
     Array,
     Column,
@@ -45,6 +45,19 @@ FORMAT = "binas/contributions"
 AT_ONCE = 512  # architectures whose rows are in memory
 
 
+DepthPairs = Mapping[tuple[int, int], Array]
+
+
+class DepthPairEntry(BaseModel):
+    """What the depths of two stages bring together beyond what each brings alone, in percentage points."""
+
+    model_config = ConfigDict(extra="forbid")
+    stages: Annotated[list[str], Field(min_length=2, max_length=2)] = Field(description="Two stages")
+    points: dict[str, dict[str, Annotated[float, Field(strict=True, allow_inf_nan=False)]]] = Field(
+        description="depth of the first stage -> depth of the second stage -> points"
+    )
+
+
 class ContributionsFile(BaseModel):
     """A binas contributions table, version 1: accuracy in percentage points."""
 
@@ -60,6 +73,9 @@ class ContributionsFile(BaseModel):
         None,
         description="Covariance of (base, configs, depths) in percent^2: lower triangle row by row, 32-bit little-endian "
         "floats in base64",
+    )
+    depth_pairs: list[DepthPairEntry] | None = Field(
+        None, description="What depths of different stages bring together, where it was measured"
     )
     provenance: Provenance = Provenance()
 
@@ -77,7 +93,8 @@ class Extreme:
 class Contributions:
     """Contributions of a space: base accuracy, per depth, per config; NaN standard errors are unknown.
 
-    ``covariance`` is that of (base, configs, depths), in the order of ``space.layout``, in percent^2.
+    ``covariance`` is that of (base, configs, depths), in the order of ``space.layout``, in percent^2. ``depth_pairs`` are
+    effects of two depths together by numbers of the stages, (depths of the first, depths of the second), in points.
     """
 
     space: SearchSpace
@@ -89,6 +106,7 @@ class Contributions:
     provenance: Provenance = field(default_factory=Provenance)
     base_count: float = math.nan
     covariance: Array | None = None
+    depth_pairs: DepthPairs | None = None
 
     def __post_init__(self) -> None:
         size = 1 + self.space.layout.size
@@ -146,7 +164,11 @@ class Contributions:
 
     def to_data(self) -> dict[str, Any]:
         """The JSON object of the file."""
-        known = {} if self.covariance is None else {"covariance": covariance_data(self.covariance)}
+        known: dict[str, Any] = (
+            {} if self.covariance is None else {"covariance": covariance_data(self.covariance)}
+        )
+        if self.depth_pairs is not None:
+            known["depth_pairs"] = _depth_pairs_data(self.space, self.depth_pairs)
         return {
             "format": FORMAT,
             "version": 1,
@@ -160,7 +182,7 @@ class Contributions:
         }
 
     def save(self, path: Path) -> None:
-        """Write as ``.json`` or ``.csv``, atomically; a spreadsheet has no place for the covariance."""
+        """Write as ``.json`` or ``.csv``, atomically; a spreadsheet has no place for covariance and pairs of depths."""
         from binas.tables.spreadsheet import contributions_to_csv
 
         path = Path(path)
@@ -203,6 +225,7 @@ def contributions_from_data(data: Any, space: SearchSpace, where: str) -> Contri
     base = reader.single(parsed.base, "base")
     depths, configs = reader.depths(parsed.depths, required=True), reader.configs(parsed.configs)
     covariance = _covariance(parsed.covariance, 1 + space.layout.size, reader.problems)
+    pairs = _depth_pairs(parsed.depth_pairs, space, reader.problems)
     if reader.problems:
         advice = f"The table must cover the space {space.name!r} completely with finite numbers"
         raise TableError(several(where, reader.problems, advice + "."))
@@ -216,6 +239,7 @@ def contributions_from_data(data: Any, space: SearchSpace, where: str) -> Contri
         parsed.provenance,
         math.nan if base.count is None else base.count,
         covariance,
+        pairs,
     )
 
 
@@ -250,6 +274,41 @@ def _covariance(text: str | None, size: int, problems: list[str]) -> Array | Non
             "covariance is not one: it gives some combination of contributions a negative variance"
         )
     return full
+
+
+def _depth_pairs_data(space: SearchSpace, pairs: DepthPairs) -> list[dict[str, Any]]:
+    def points(first: Stage, second: Stage, values: Array) -> dict[str, dict[str, float]]:
+        rows = zip(first.depths, values.tolist(), strict=True)
+        return {str(depth): dict(zip(map(str, second.depths), row, strict=True)) for depth, row in rows}
+
+    return [
+        {"stages": [first.name, second.name], "points": points(first, second, values)}
+        for (s, t), values in pairs.items()
+        for first, second in [(space.stages[s], space.stages[t])]
+    ]
+
+
+def _depth_pairs(
+    entries: list[DepthPairEntry] | None, space: SearchSpace, problems: list[str]
+) -> DepthPairs | None:
+    """The arrays of :func:`_depth_pairs_data`; what is wrong with them is added to ``problems``."""
+    if entries is None:
+        return None
+    places, result = {stage.name: s for s, stage in enumerate(space.stages)}, dict[tuple[int, int], Array]()
+    for entry in entries:
+        pair = places.get(entry.stages[0], -1), places.get(entry.stages[1], -1)
+        label = f"depth_pairs of {' and '.join(entry.stages)}"
+        if not 0 <= pair[0] < pair[1] or pair in result:
+            problems.append(f"{label} must be two stages of the space in its order, each pair once")
+            continue
+        wanted, inner = ([str(d) for d in space.stages[s].depths] for s in pair)
+        if sorted(entry.points) != sorted(wanted) or any(
+            sorted(r) != sorted(inner) for r in entry.points.values()
+        ):
+            problems.append(f"{label} must have a number for all their depths")
+            continue
+        result[pair] = np.array([[entry.points[d][e] for e in inner] for d in wanted])
+    return result
 
 
 def load_contributions(path: Path, space: SearchSpace) -> Contributions:

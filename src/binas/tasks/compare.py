@@ -223,12 +223,10 @@ def _seconds(outlook: Outlook) -> Seconds:
     """Found, random and hand-scaled networks on validation and test images, hand-scaled candidates on the former; tuning."""
     from binas.tasks.finetune import tuning_seconds
 
-    settings, rates, images = outlook.settings(CompareSettings), outlook.rates, outlook.images
-    recalibration = min(outlook.settings(FinetuneSettings).recalibration, images.train) * rates.recalibrate
+    settings, images = outlook.settings(CompareSettings), outlook.images
     validation, test = (min(n, settings.images or n) for n in (images.validation, images.test))
-    choosing = validation * rates.forward + recalibration
-    work = outlook.spread(outlook.questions * (2 + settings.random), test * rates.forward + choosing)
-    work += outlook.spread(outlook.questions * CANDIDATES, choosing)
+    work = outlook.spread(outlook.questions * (2 + settings.random), outlook.evaluated(validation + test))
+    work += outlook.spread(outlook.questions * CANDIDATES, outlook.evaluated(validation))
     tuned = outlook.questions * (settings.tune + 2) if settings.tune else 0
     tuning = tuning_seconds(outlook, tuned)
     return Seconds(work + tuning.work, tuning.fixed)

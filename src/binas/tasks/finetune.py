@@ -315,8 +315,9 @@ def tuning_seconds(outlook: Outlook, networks: int) -> Seconds:
     """Every network in one process: epochs, each validated, and what it is judged by; the teacher's logits are there."""
     phase, rates, images = outlook.settings(FinetuneSettings), outlook.rates, outlook.images
     epoch = outlook.trained(phase) * rates.network + images.validation * rates.forward
-    judging = (3 * images.validation + 2 * images.test) * rates.forward
-    judging += 2 * min(phase.recalibration, images.train) * rates.recalibrate
+    judging = outlook.evaluated(2 * images.validation) + outlook.evaluated(
+        images.validation + 2 * images.test
+    )
     work = outlook.spread(networks, phase.epochs * epoch + judging)
     return Seconds(work, STARTING if networks else 0.0)
 

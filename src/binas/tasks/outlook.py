@@ -108,6 +108,13 @@ class Outlook:
         """Images of one epoch, as many as take the time of it in full size: whole batches."""
         return self.images.train // phase.batch_size * phase.batch_size * phase.mean_area
 
+    def evaluated(self, images: int) -> float:
+        """Seconds to evaluate one network on so many images, its BatchNorm re-estimated before."""
+        from binas.training.config import FinetuneSettings
+
+        recalibration = min(self.settings(FinetuneSettings).recalibration, self.images.train)
+        return images * self.rates.forward + recalibration * self.rates.recalibrate
+
     def spread(self, items: int, each: float) -> float:
         """Seconds until ``items`` pieces of independent work are done, ``each`` by one of the workers."""
         return math.ceil(items / self.rates.workers) * each

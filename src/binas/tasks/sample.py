@@ -97,10 +97,9 @@ def _ask(run: Run, out: Path, progress: Progress) -> Samples:
 
 def _seconds(outlook: Outlook) -> Seconds:
     """Each network on its half of the images."""
-    settings, rates = outlook.settings(SampleSettings), outlook.rates
-    each = half_of(outlook.images.validation, settings.half) * rates.forward
-    if settings.recalibrate:
-        each += outlook.settings(FinetuneSettings).recalibration * rates.recalibrate
+    settings = outlook.settings(SampleSettings)
+    images = half_of(outlook.images.validation, settings.half)
+    each = outlook.evaluated(images) if settings.recalibrate else images * outlook.rates.forward
     return Seconds(outlook.spread(settings.count, each), 1.0)
 
 

@@ -31,7 +31,6 @@ from binas.tasks.confirming import NETWORKS, can_confirm, confirm
 from binas.tasks.estimate import half_of
 from binas.tasks.outlook import Amount, Outlook
 from binas.tasks.sample import SampleSettings
-from binas.training.config import FinetuneSettings
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -226,11 +225,10 @@ def _estimator(run: Run) -> dict[str, Any]:
 
 def _seconds(outlook: Outlook) -> Seconds:
     """Answers take moments; candidates are evaluated, answers built and measured in half the time they may take."""
-    settings, rates = outlook.settings(SearchSettings), outlook.rates
+    settings = outlook.settings(SearchSettings)
     seen = half_of(outlook.images.validation, outlook.settings(SampleSettings).half)
-    each = seen * rates.forward + outlook.settings(FinetuneSettings).recalibration * rates.recalibrate
-    evaluating = outlook.spread(outlook.questions * settings.candidates, each)
-    each = rates.prepare if outlook.settings(MeasureSettings).measures else 0.0
+    evaluating = outlook.spread(outlook.questions * settings.candidates, outlook.evaluated(seen))
+    each = outlook.rates.prepare if outlook.settings(MeasureSettings).measures else 0.0
     measuring = 0.5 * settings.seconds_per_network if each and settings.closed_loop is not False else 0.0
     return Seconds(evaluating + outlook.questions * each, 0.5 + outlook.questions * measuring)
 

@@ -19,8 +19,9 @@ Limits (targets): |bias| of what is reported at most 0.1 points, 95 % intervals 
 Monte-Carlo error of so many repetitions (two standard errors over repetitions, printed beside). The peer is what was printed
 before: the sum of contributions and its standard error, without samples.
 
-With BINAS_TABLES: NAS-Bench-Macro, real accuracies, contributions from 300 trainings, 100 other networks as samples; how far
-predictions of the networks found under limits lie above a training that nobody saw, before and after.
+With BINAS_TABLES: NAS-Bench-Macro, real accuracies, contributions from 300 networks, 100 others as samples, the estimator
+that ``binas check`` chooses; how far its predictions of the networks found under limits lie above trainings that nobody saw,
+before and after.
 
 The last line is one JSON object; exit code 1 if a target is missed.
 """
@@ -44,7 +45,7 @@ from numpy.typing import NDArray
 
 from binas.contributions import Journal, TableEvaluator, factorial
 from binas.contributions.sampling import image_halves, sample_of
-from binas.estimators import BilinearEstimator
+from binas.estimators import BilinearEstimator, choose_estimator, make_estimator
 from binas.estimators.calibration import CalibratedEstimator, calibrate, mean_gradient, own_errors
 from binas.search import Limit, SearchProblem, solve
 from binas.search.alternatives import best_architectures
@@ -80,8 +81,8 @@ class Size:
     seeds: int
 
 
-FULL = Size(200, 1600, 4000, 20)
-QUICK = Size(16, 1000, 2000, 4)
+FULL = Size(60, 1000, 4000, 10)
+QUICK = Size(8, 1000, 2000, 2)
 
 
 @dataclass
@@ -296,7 +297,10 @@ def macro(path: Path, seeds: int) -> dict[str, tuple[float, float]]:
             *_, contributions = factorial(
                 table, Journal(Path(folder), {"images": 10}), 30, "correct", seed=seed
             )
-        shown = calibrated(contributions, samples)
+        choice = choose_estimator(contributions, samples, resamples=100)
+        shown = choice.calibrated(
+            choice.chosen, make_estimator(choice.chosen, contributions, samples), samples
+        )
         for limit in macro_limits(space, records):
             best = solve(SearchProblem.build(shown, {limit[0].name: limit[0]}, [limit[1]])).evaluation
             if best is None:

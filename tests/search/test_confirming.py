@@ -72,7 +72,9 @@ def test_what_is_said():
     assert (found.accuracy, found.images) == (75.0, 4)
     assert found.error == pytest.approx(100 * np.sqrt(0.75 * 0.25 / 4))
     said = found.sentence()
-    assert "75.00 ± 21.65 % on 4 test images, +1.25 ± 0.50 points over 100 random networks" in said
+    assert (
+        "75.00 ± 21.65 % on 4 test images, +1.25 ± 0.50 points over 100 random networks of any cost" in said
+    )
     assert "chosen among 2 candidates" in said
     assert Confirmed.model_validate_json(found.model_dump_json()) == found
     assert "random" not in Confirmed.of("check", np.array([True, False]), None, 100, []).sentence()

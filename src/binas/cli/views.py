@@ -195,7 +195,7 @@ def _show_choice(choice: Choice) -> None:
 def _show_answers(run: Run) -> None:
     """A row per limit: predicted, measured, tuned as far as there is anything to show."""
     answers, networks = run.answers, run.networks
-    accuracies = ("accuracy predicted", "confirmed", "over random", "one-shot", "tuned")
+    accuracies = ("accuracy predicted", "confirmed", "over random of any cost", "one-shot", "tuned")
     columns = ("limit", "absolute", "predicted", "measured", *accuracies)
     rows = [_answer_row(answer, networks.get(answer.question)) for answer in answers]
     table_of_known((*columns, "parameters", "variant", "architecture"), rows)

@@ -170,7 +170,7 @@ def _image_noise(away: Array, samples: Samples) -> float:
     """
     if samples.outcomes is not None:
         scatter = _off_the_line(samples.outcomes * np.float64(100), away)
-        return float(scatter.var(axis=1, ddof=1).sum()) / scatter.shape[1]
+        return float(scatter.var(axis=1, ddof=1).sum()) / int(scatter.shape[1])
     if samples.halves is not None:
         apart = _off_the_line((samples.halves[:, :1] - samples.halves[:, 1:]) / 2, away)
         return float(np.square(apart).sum())

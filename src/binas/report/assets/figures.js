@@ -16,7 +16,7 @@ function chosenCard(data, item, i, show) {
   const rows = [
     ["Predicted accuracy", withError(item.accuracy, item.stderr, (value) => percent(value))],
     item.confirmed && [`Confirmed on ${item.confirmed.images.toLocaleString("en")} ${item.confirmed.images_of} images that chose nothing`, withError(item.confirmed.accuracy, item.confirmed.error, (value) => percent(value))],
-    item.confirmed && item.confirmed.lead && [`Ahead of ${item.confirmed.over} random networks`, `${withError(item.confirmed.lead[0], item.confirmed.lead[1], points)} points`],
+    item.confirmed && item.confirmed.lead && [`Ahead of ${item.confirmed.over} random networks of any cost`, `${withError(item.confirmed.lead[0], item.confirmed.lead[1], points)} points`],
     known(item.one_shot) && ["One-shot accuracy", percent(item.one_shot)],
     ...item.best_references.map((other) => [`Best of ${other.group} at this cost`, percent(other.accuracy)]),
     known(item.fine_tuned) && ["Fine-tuned test accuracy", percent(item.fine_tuned)],

@@ -10,6 +10,7 @@ from made import random_column, random_contributions, samples_of, space_of
 
 from binas.base.errors import EstimatorError
 from binas.estimators import DepthsEstimator, make_estimator
+from binas.estimators.calibration import mean_gradient, own_errors
 from binas.search import Limit, SearchProblem, solve
 from binas.space import enumerate_all
 from binas.tables import Contributions, Cost
@@ -55,6 +56,15 @@ def test_search_is_exact(seed: int, limit: float) -> None:
     assert found.accuracy == (None if best is None else pytest.approx(best))
     if found.architecture is not None:
         assert estimator.predict([found.architecture])[0] == pytest.approx(best)
+
+
+def test_what_all_networks_share_is_not_in_the_errors_of_what_is_shown() -> None:
+    """The error of the base accuracy, however large: the level of the samples replaces it."""
+    vague = replace(table(), base_stderr=50.0)
+    samples = samples_of(SPACE, vague.predict(EVERY)[0], EVERY)
+    estimator = make_estimator("depths", vague, samples)
+    mean = mean_gradient(estimator, EVERY)
+    assert own_errors(estimator, EVERY, mean).max() < 2.0 < 40.0 < estimator.standard_error(EVERY).min()
 
 
 def test_tables_without_pairs() -> None:

@@ -83,7 +83,19 @@ class DepthsEstimator:
 
     def standard_error(self, architectures: Iterable[Architecture]) -> Array:
         """Standard errors of the contributions' part in points, (n,); NaN where not known."""
-        return np.asarray(self.slopes_[0] * self.additive.standard_error(architectures))
+        return self.errors(self.gradients(architectures))
+
+    def gradients(self, architectures: Iterable[Architecture]) -> Array:
+        """d accuracy / d (base, contributions), (n, 1 + choices)."""
+        return np.asarray(self.slopes_[0] * self.additive.gradients(architectures))
+
+    def errors(self, weights: Array) -> Array:
+        """Standard errors in points of sums of (base, contributions), one per row of ``weights``, (n,)."""
+        return self.additive.errors(weights)
+
+    def joint_errors(self, weights: Array) -> Array:
+        """Covariance of these sums, in points^2, (n, n)."""
+        return self.additive.joint_errors(weights)
 
     def objective(self) -> DepthsObjective:
         """The same, for a search."""

@@ -38,7 +38,7 @@ def training(count: int = 360) -> Samples:
 
 @pytest.fixture(scope="module")
 def fitted() -> MLPPredictor:
-    return MLPPredictor(**SMALL).fit(training())
+    return MLPPredictor("identity", **SMALL).fit(training())
 
 
 def test_learns_more_than_a_quadratic_form(fitted: MLPPredictor) -> None:

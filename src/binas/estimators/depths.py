@@ -28,9 +28,9 @@ class DepthsEstimator:
 
     Delta are the contributions and u the pairs of depths of a table (``Contributions.depth_pairs``), both from the same
     passes through the supernet. Samples tell how far they hold for networks by themselves: c, a and b, a and b not negative,
-    are the least-squares fit to them (c = 0 and a = b = 1 before). They need it: measured on two supernets, b was anything
-    from 0.1 to 1.1, and a 0.6 to 0.7 for networks with BatchNorm statistics of their own, 0.9 to 1 with the supernet's. With
-    all depths given it is a sum over choices, so a search is exact.
+    are the least-squares fit to them (c = 0 and a = b = 1 before). They need it: in measurements of two
+    supernets a came to anything from 0.6 to 1.1 and b from 0.1 to 1.1. With all depths given it is a sum over choices, so a
+    search is exact.
     """
 
     link: LinkName = "identity"

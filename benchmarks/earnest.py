@@ -107,6 +107,8 @@ def main(setup: Setup, text: str) -> int:
         "--record", action="store_true", help="write docs/results.md, its picture and the JSON"
     )
     options = parser.parse_args()
+    if options.quick and options.record:
+        parser.error("figures of --quick mean nothing, so they are not recorded")
     changes = {
         **(setup.changes(options.data) if options.data else {}),
         **(setup.quick if options.quick else {}),
@@ -121,7 +123,8 @@ def main(setup: Setup, text: str) -> int:
     result = {**about, **found}
     result["missed"] = [] if options.quick else missed(result, setup.heaviest)
     print(markdown(result))
-    print("\n".join(f"MISSED: {line}" for line in result["missed"]) or "All targets met.")
+    met = "Quick: nothing was judged." if options.quick else "All targets met."
+    print("\n".join(f"MISSED: {line}" for line in result["missed"]) or met)
     if options.record:
         record(result)
     print(json.dumps(result))
@@ -447,7 +450,10 @@ def missed(result: Mapping[str, Any], heaviest_target: float | None) -> list[str
 
 def markdown(result: Mapping[str, Any]) -> str:
     """The table, accuracies in percent of the test images, and points by which found is ahead ± standard error."""
-    names = list(dict.fromkeys(name for row in result["limits"] for name in row["columns"]))
+    fullest = sorted(
+        result["limits"], key=lambda row: -len(row["columns"])
+    )  # so that columns keep their order
+    names = list(dict.fromkeys(name for row in fullest for name in row["columns"]))
     unit, heavy = result["unit"], result["heaviest"]
     lines = [f"| limit | found | {' | '.join(names)} |", "| --- " * (len(names) + 2) + "|"]
     for row in result["limits"]:

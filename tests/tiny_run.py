@@ -53,7 +53,7 @@ def write_config(folder: Path, **changes: Any) -> Path:
         "estimate": {"passes": 4},
         "sample": {"count": 6},
         "check": {"resamples": 10},
-        "search": {"limits": ["latency=30%", "latency=70%"]},
+        "search": {"limits": ["latency=30%", "latency=70%"], "candidates": 1},
         "compare": {"random": 2},
         "export": {"formats": ["safetensors"]},
     }

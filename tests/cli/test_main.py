@@ -1,6 +1,7 @@
 """The command line as a whole: help, exit codes, what is loaded, one JSON document wherever ``--json`` is offered."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -234,3 +235,18 @@ def test_every_command_that_offers_json_is_asked():
 def test_json_is_one_document_and_nothing_else(finished_once, tmp_path, command):
     more = JSON_CALLS[command].format(run=finished_once, new=tmp_path).split()
     assert answer(*command.split(), *more)
+
+
+@pytest.mark.parametrize("given", [None, "3"])
+def test_the_program_computes_with_one_thread_unless_told_otherwise(given):
+    """Before NumPy and torch are loaded, which look at it once."""
+    environment = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
+    script = "import binas.cli.main, os; print(os.environ['OMP_NUM_THREADS'])"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment if given is None else {**environment, "OMP_NUM_THREADS": given},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == (given or "1")

@@ -21,12 +21,16 @@ from binas.estimators import (
     marginal_means,
 )
 from binas.estimators._base import Estimator
+from binas.estimators.choosing import JudgedCandidate, _with_regret
+from binas.estimators.judging import report
 from binas.estimators.links import get_link
 from binas.space import enumerate_all
 from binas.tables import Contributions, Samples
 
 EVERY = enumerate_all(UNEVEN)
-TABLE = random_contributions(UNEVEN, 5)
+TABLE = replace(
+    random_contributions(UNEVEN, 5), depth_pairs={(0, 1): np.array([[0.2, -0.2], [-0.1, 0.1], [-0.1, 0.1]])}
+)
 
 
 def measured(
@@ -126,6 +130,27 @@ class TestChoice:
         assert "only 5 measured networks" in few.why
         with pytest.raises(EstimatorError, match="no contributions and 0 samples"):
             choose_estimator(None, None)
+
+    def test_what_is_lost_under_limits_counts(self) -> None:
+        """Two rankings as good as each other; one of them takes for best what is among the worst."""
+        samples = measured(noise=0.5)
+        macs = np.random.default_rng(0).random(len(samples))
+        swapped = samples.accuracy.copy()
+        worst = np.argsort(swapped)[:12]
+        swapped[worst] += 100.0
+        predictions = {"additive": swapped, "additive-log": samples.accuracy}
+        judged = report(predictions, samples, None, resamples=2)
+        even = {"learned": False, "behind": 0.0, "behind_error": 0.01}
+        rows = [
+            JudgedCandidate.model_validate({**item.model_dump(), **even, "complexity": number})
+            for number, item in enumerate(judged.judgements)
+        ]
+        assert all(row.as_good for row in rows)
+        simple, right = _with_regret(rows, predictions, samples, macs, 30, 0)
+        assert right.lost == 0.0
+        assert simple.lost is not None
+        assert simple.lost > 1.0
+        assert (simple.as_good, right.as_good) == (False, True)
 
     def test_the_same_seed_chooses_the_same(self) -> None:
         samples = measured(noise=0.5).split(50, 0)[0]

@@ -38,7 +38,7 @@ def training(count: int = 360) -> Samples:
 
 @pytest.fixture(scope="module")
 def fitted() -> MLPPredictor:
-    return MLPPredictor(**SMALL).fit(training())
+    return MLPPredictor("identity", **SMALL).fit(training())
 
 
 def test_learns_more_than_a_quadratic_form(fitted: MLPPredictor) -> None:
@@ -91,7 +91,7 @@ class TestSearch:
         assert objective.gradient is not None
         layout = UNEVEN.layout
         for item in EVERY[::97]:
-            relaxed = objective.relaxed(*layout.encode(item))
+            relaxed = objective.percent(objective.relaxed(*layout.encode(item)))
             assert relaxed == pytest.approx(fitted.predict([item])[0], rel=1e-6)
         alpha, beta = layout.uniform()
         of_alpha, of_beta = objective.gradient(alpha, beta)

@@ -9,6 +9,7 @@ from binas.base.progress import Progress
 from binas.run.run import open_run
 from binas.tasks import confirming
 from binas.tasks.artefacts import ANSWERS
+from binas.tasks.sample import SAMPLE
 from binas.tasks.search import SEARCH
 from binas.training import evaluate_architecture
 from tiny_run import one_thread
@@ -24,9 +25,9 @@ def search_again(folder, *changes):
     return run, ANSWERS.read(run)
 
 
-def test_an_answer_is_the_best_of_candidates_and_reported_on_test_images(finished):
-    run = open_run(finished)
-    for answer in ANSWERS.read(run):
+def test_an_answer_is_the_best_of_candidates_and_reported_on_test_images(copied):
+    run, answers = search_again(copied, "search.candidates=16")
+    for answer in answers:
         held = answer.confirmed
         assert (held.images_of, held.images) == ("test", len(run.data.test))
         assert held.lead is None  # six samples say too little about predictions to tell luck from lead
@@ -52,7 +53,10 @@ def test_a_single_candidate_is_confirmed_on_the_images_of_the_samples(copied):
 
 
 def test_images_that_an_estimator_learned_from_are_not_taken_for_unseen(copied):
-    _, answers = search_again(copied, "search.candidates=1", "search.estimator=ridge")
+    changes = ("sample.count=12", "search.candidates=1", "search.estimator=ridge")
+    with one_thread():
+        SAMPLE.steps[0].work(open_run(copied, changes), Progress())
+    _, answers = search_again(copied, *changes)
     assert {(answer.confirmed.images_of, answer.confirmed.lead) for answer in answers} == {("test", None)}
 
 
@@ -70,8 +74,8 @@ def test_what_was_measured_is_not_measured_again(copied, monkeypatch):
 
 
 def test_outcomes_of_other_weights_are_not_used(copied):
-    run = open_run(copied)
-    architecture = run.space.parse(ANSWERS.read(run)[0].architecture)
+    run, answers = search_again(copied, "search.candidates=16")
+    architecture = run.space.parse(answers[0].architecture)
     (path,) = (copied / confirming.NETWORKS).glob(f"{run.network_name(architecture)}-test.json")
     kept = json.loads(path.read_text())
     path.write_text(json.dumps({**kept, "identity": "other", "correct": "AA=="}))

@@ -10,14 +10,15 @@ import torch
 from small_data import bench, quick
 from small_networks import MBCONV
 from small_run import small_run
-from test_loop import KillAfter, Killed, same
+from test_loop import KillAfter, Killed, linear_job, same
 from torch import nn
 
 from binas.base import workers
-from binas.base.errors import ConfigError, WorkerError
+from binas.base.errors import ConfigError, TrainingError, WorkerError
 from binas.run.run import open_run
 from binas.run.workers import train_shared
 from binas.training import Reporter, train_heaviest, train_supernet
+from binas.training.loop import fit
 from binas.training.team import Shards, Team, one_thread, suitable_shards
 
 PHASE = {"shards": 3, "optimizer": "adamw", "ema": 0.9, "accumulate": 2, "augment": {"crop": 1, "mixup": 0.2}}
@@ -130,6 +131,12 @@ def test_a_run_starts_with_shards_that_its_processes_and_batches_carry(monkeypat
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "8")
     assert suitable_shards(quick(), 64) == 8
+
+
+def test_more_processes_than_shards_are_refused(tmp_path):
+    job = linear_job(tmp_path, shards=1)
+    with pytest.raises(TrainingError, match=r"train\.heaviest\.shards is 1.* some of 2 processes"):
+        fit(replace(job, team=Team(0, 2)))
 
 
 def test_one_thread_is_given_back():

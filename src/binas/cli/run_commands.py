@@ -16,7 +16,7 @@ from binas.cli.output import Reply, say, table
 if TYPE_CHECKING:
     from binas.run.plan import Budget
 
-LASTS = "5 to 6 minutes on 2 free cores"
+LASTS = "about 4 minutes on 2 free cores"
 ANNOUNCEMENT = (
     "The demo, {lasts}: a family of small networks is trained on 16,000 pictures of clothes, every "
     "design choice is measured for what it brings in accuracy and costs on this CPU, and for three limits on latency the "

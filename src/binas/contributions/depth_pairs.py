@@ -47,6 +47,8 @@ def depth_pairs(recorded: Recorded, soft: Array, slope: float) -> DepthPairs | N
         gram += products.T @ products
         moment += products.T @ residuals
         spread += float(residuals @ residuals)
+    if not gram.any():  # too few passes to tell anything
+        return None
     at = turned(gram, moment, np.eye(len(gram)) / np.diag(gram).mean())
     evidence = at.log_evidence(SCALES, spread, recorded.journal.images * (recorded.passes - 1))
     best = int(np.argmax(evidence))

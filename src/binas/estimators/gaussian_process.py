@@ -56,8 +56,14 @@ class Kernel:
     def between(self, left: Array, right: Array) -> Array:
         """k / scale of all pairs of rows x, (n, m)."""
         inner = left @ right.T
-        apart = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1) - 2 * inner
-        return np.asarray(self.linear * inner + np.exp(-self.rate * np.maximum(apart, 0.0)))
+        apart = -2.0 * inner  # two matrices of this size, no more
+        apart += (left**2).sum(axis=1)[:, None]
+        apart += (right**2).sum(axis=1)
+        apart *= -self.rate
+        np.exp(apart, out=apart)
+        inner *= self.linear
+        inner += apart
+        return np.asarray(inner)
 
     def at(self, rows: Array) -> Array:
         """k / scale of every row with itself, (n,)."""

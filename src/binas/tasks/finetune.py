@@ -33,7 +33,7 @@ from binas.tasks.artefacts import (
     read_network,
 )
 from binas.tasks.outlook import Amount, Outlook
-from binas.tasks.train import STARTING, bench, is_helper
+from binas.tasks.train import EPOCH, STARTING, bench, is_helper
 from binas.training.config import FinetuneSettings, TrainSettings
 from binas.training.judgement import HeldOut, Judgement, NetworkRecord
 
@@ -314,7 +314,7 @@ def _work(run: Run, progress: Progress) -> None:
 def tuning_seconds(outlook: Outlook, networks: int) -> Seconds:
     """Every network in one process: epochs, each validated, and what it is judged by; the teacher's logits are there."""
     phase, rates, images = outlook.settings(FinetuneSettings), outlook.rates, outlook.images
-    epoch = outlook.trained(phase) * rates.network + images.validation * rates.forward
+    epoch = outlook.trained(phase) * rates.network + images.validation * rates.forward + EPOCH
     judging = outlook.evaluated(2 * images.validation) + outlook.evaluated(
         images.validation + 2 * images.test
     )

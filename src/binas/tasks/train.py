@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from binas.training.phases import Bench
     from binas.training.team import Team
 
+EPOCH = 0.1  # seconds of an epoch beside its images: checkpoint and figures
 STARTING = 2.0  # seconds before the first step of a phase: processes, packages, figures
 
 
@@ -116,7 +117,7 @@ def _heaviest_seconds(outlook: Outlook) -> Seconds:
     """Epochs, each with a validation that all processes share."""
     phase, rates = outlook.settings(TrainSettings).heaviest, outlook.rates
     validation = outlook.images.validation * rates.heaviest_forward / rates.workers
-    return Seconds(phase.epochs * (outlook.trained(phase) * rates.heaviest + validation), STARTING)
+    return Seconds(phase.epochs * (outlook.trained(phase) * rates.heaviest + validation + EPOCH), STARTING)
 
 
 def _supernet_seconds(outlook: Outlook) -> Seconds:
@@ -124,7 +125,7 @@ def _supernet_seconds(outlook: Outlook) -> Seconds:
     phase, rates, images = outlook.settings(TrainSettings).supernet, outlook.rates, outlook.images
     validation = images.validation * (rates.heaviest_forward + rates.forward + rates.multipath)
     teacher = images.train * rates.heaviest_forward if phase.distillation.share else 0.0
-    epochs = phase.epochs * (outlook.trained(phase) * rates.supernet + validation / rates.workers)
+    epochs = phase.epochs * (outlook.trained(phase) * rates.supernet + validation / rates.workers + EPOCH)
     recalibration = min(phase.recalibration, images.train) * rates.recalibrate
     return Seconds(epochs + teacher / rates.workers + recalibration, STARTING)
 

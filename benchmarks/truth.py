@@ -131,14 +131,14 @@ class World:
         parts = {
             "passes": images(self.size.images, 1, shift=SHIFT, scale=SCALE),
             "check": images(self.size.images, 2),
-            "test": images(self.size.test, 3),
+            "tests": [images(self.size.test, 3 + k) for k in range(len(LIMITS))],
         }
         for name, part in parts.items():
             object.__setattr__(self, name, part)
 
     passes: PopulationEvaluator = field(init=False)
     check: PopulationEvaluator = field(init=False)
-    test: PopulationEvaluator = field(init=False)
+    tests: list[PopulationEvaluator] = field(init=False)  # for each limit, so that repetitions tell more
 
     def contributions(self) -> Contributions:
         """As ``binas estimate`` measures them."""
@@ -177,7 +177,7 @@ def repeat(world: World, tallies: Mapping[str, Tally]) -> None:
     wanted = SCALE * world.passes.truth.values.flat()
     tallies["contributions"].add(contributions.values.flat() - wanted, contributions.stderr.flat())
     drawn = sample_many(SPACE, 2 * PAIRS, 7919 + world.seed)
-    truth = world.test.accuracy(drawn)
+    truth = world.check.accuracy(drawn)
     for name, estimator in (("random networks", shown), ("random networks, plain", plain)):
         tallies[name].add(estimator.predict(drawn) - truth, estimator.standard_error(drawn))
     pairs = list(zip(drawn[:PAIRS], drawn[PAIRS:], truth[:PAIRS] - truth[PAIRS:], strict=True))
@@ -191,15 +191,14 @@ def answers(world: World, shown: CalibratedEstimator, samples: Samples, tallies:
     """The answers under each limit: predicted, confirmed, and what candidates gained."""
     cost, rows = made_cost(), defaultdict[str, list[tuple[float, float]]](list)
     low, high = cost.range(SPACE)
-    mean = float(world.test.accuracy(samples.architectures).mean())
-    for share in LIMITS:
+    mean = float(world.check.accuracy(samples.architectures).mean())
+    for share, test in zip(LIMITS, world.tests, strict=True):
         limit = Limit("macs", low + share * (high - low))
         problem = SearchProblem.build(shown, {"macs": cost}, [limit])
         items = best_architectures(problem, max(TRIED)).items
-        best, lead, confirmed = confirm(
-            world, shown, samples, [item.architecture for item in items[:CANDIDATES]]
-        )
-        optimum, truth = (float(x) for x in world.test.accuracy([items[0].architecture, best]))
+        best, lead = confirm(world, shown, samples, [item.architecture for item in items[:CANDIDATES]])
+        optimum, truth = (float(x) for x in world.check.accuracy([items[0].architecture, best]))
+        confirmed = Confirmed.of("test", test.correct(best), lead, len(samples), ())
         rows["selected"].append((confirmed.accuracy - truth, confirmed.error))
         rows["lead"].append((lead[0] - (truth - mean), lead[1]))
         rows["predicted"].append((items[0].accuracy - optimum, items[0].accuracy_stderr or 0.0))
@@ -209,8 +208,8 @@ def answers(world: World, shown: CalibratedEstimator, samples: Samples, tallies:
         )
         rows["predicted, plain"].append((float(own[0][0]) - optimum, float(own[1][0])))
         for count in TRIED:
-            other, *_ = confirm(world, shown, samples, [item.architecture for item in items[:count]])
-            gain = float(world.test.accuracy([other])[0]) - optimum
+            other, _ = confirm(world, shown, samples, [item.architecture for item in items[:count]])
+            gain = float(world.check.accuracy([other])[0]) - optimum
             rows[f"gained by {count} candidates"].append((gain, 0.0))
     for name, found in rows.items():
         tallies[name].add([error for error, _ in found], [told for _, told in found])
@@ -218,8 +217,8 @@ def answers(world: World, shown: CalibratedEstimator, samples: Samples, tallies:
 
 def confirm(
     world: World, shown: CalibratedEstimator, samples: Samples, items: Sequence[Architecture]
-) -> tuple[Architecture, tuple[float, float], Confirmed]:
-    """The best candidate, its lead on the check's images, and its accuracy on test images."""
+) -> tuple[Architecture, tuple[float, float]]:
+    """The best candidate, and its lead on the check's images."""
     assert samples.outcomes is not None
     candidates = Candidates(
         shown.predict(items),
@@ -230,7 +229,7 @@ def confirm(
     winner = candidates.order()[0]
     best, lead = items[winner], candidates.lead(winner)
     assert lead is not None
-    return best, lead, Confirmed.of("test", world.test.correct(best), lead, len(samples), ())
+    return best, lead
 
 
 REPORTED = ("random networks", "selected", "lead")
@@ -278,7 +277,7 @@ def simulate(size: Size, say: Callable[[str], None]) -> list[dict[str, Any]]:
     for points in INTERACTIONS:
         tallies = defaultdict[str, Tally](Tally)
         for seed in range(size.repetitions):
-            repeat(World(seed, size, points), tallies)
+            repeat(World(1000 * (1 + int(10 * points)) + seed, size, points), tallies)
             say(f"interactions {points}: {seed + 1} of {size.repetitions}")
         rows += judge(points, tallies)
     return rows

@@ -220,7 +220,7 @@ def _calibrated(sums: Sums, similarities: Similarities, settings: Settings) -> S
     hard_noise, soft_noise = (_unexplained(sums, gamma, k) for k, gamma in enumerate((single * soft, soft)))
     held = _held_out_slope(sums, prior, hard_noise / sums.freedom)
     slope, error = _pulled(held, single)
-    usual = BEYOND_SOFT * max(single, slope) ** 2 * soft_noise / hard_noise
+    usual = BEYOND_SOFT * max(SLOPE_SPREAD * single, slope) ** 2 * soft_noise / hard_noise
     residual = sums.moment[0] - slope * sums.gram @ soft
     left = _unexplained(sums, slope * soft, 0)
     beyond = _beyond(turned(sums.gram, residual, prior), left, sums.freedom, usual)

@@ -20,11 +20,12 @@ The standard error of what is shown for a network x with prediction p contains f
    have in common with it, as the base accuracy, was measured again by the level.
 3. ``lack_of_fit``: how far networks are from the line beyond all that. Interactions are there.
 
-S^2, the residual variance of the samples minus what their own finitely many images add, is what 2 and 3 explain together:
-lack_of_fit^2 = S^2 - slope^2 mean e^2 where that is positive; else the estimator overstates its errors, and trust =
-S^2 / (slope^2 mean e^2) < 1. S^2 counts at least as much as its own standard error. Of a difference of two networks the
-level cancels, and so does the lack of fit as far as they are alike (:func:`alike`): slope^2 trust e(x1, x2)^2 + (p1 -
-p2)^2 v_ss + 2 lack_of_fit^2 (1 - alike).
+S^2, the residual variance of the samples minus what their own finitely many images add, is what 2 and 3 explain
+together: lack_of_fit^2 = S^2 - slope^2 mean e^2 where that is positive; else the estimator overstates its errors, and
+trust = S^2 / (slope^2 mean e^2) < 1. Half its own standard error is added to S^2 (nothing below zero counts): an
+interval made with a variance that is itself estimated must be wider, as Student's is. Of a difference of two networks
+the level cancels, and so does the lack of fit as far as they are alike (:func:`alike`): slope^2 trust e(x1, x2)^2 + (p1
+- p2)^2 v_ss + 2 lack_of_fit^2 (1 - alike).
 """
 
 from __future__ import annotations
@@ -156,10 +157,10 @@ def _not_used(slope: float, error: float) -> str:
 
 
 def _beyond_images(left: Array, away: Array, samples: Samples) -> float:
-    """S^2: residual variance minus what the samples' own images add, at least its own standard error."""
+    """S^2: residual variance minus what the samples' own images add, and half its standard error."""
     freedom = max(1, len(left) - 2)
     total = float(left @ left) / freedom
-    return max(total - _image_noise(away, samples) / freedom, total * math.sqrt(2 / freedom), 0.0)
+    return max(0.0, total - _image_noise(away, samples) / freedom) + total * math.sqrt(2 / freedom) / 2
 
 
 def _image_noise(away: Array, samples: Samples) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,6 +19,9 @@ from binas.tables.entries import Column
 _MIX = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)  # constants of splitmix64
 
 SHOWN = 0.5  # of what decides a single evaluation shows in the probability of the true class
+APART = (
+    0.05  # variance of effects on that probability that accuracy does not share, relative to those it shares
+)
 
 
 class KnownEvaluator:
@@ -94,9 +98,9 @@ class PopulationEvaluator(KnownEvaluator):
     Image i is right on a path with probability p_i + s_i * effect, p_i from Beta(base, 1 - base): as with real networks
     most images are right, or wrong, for almost every network. s_i = p_i (1 - p_i) / mean, so that its mean is 1 and no
     probability leaves 0..1 for effects up to half of 100 base (1 - base) points. The probability of the true class is
-    that of being right, and ``SHOWN`` of what made this evaluation right or wrong beyond it. Another ``seed`` draws other
-    images. With ``shift`` and ``scale`` effects are shift + scale * effect: a supernet's own statistics instead of a
-    network's.
+    that of being right, and ``SHOWN`` of what made this evaluation right or wrong beyond it; choices move it almost,
+    not exactly, as they move accuracy (``APART``). Another ``seed`` draws other images. With ``shift`` and ``scale``
+    effects are shift + scale * effect: a supernet's own statistics instead of a network's.
     """
 
     def __init__(
@@ -113,6 +117,9 @@ class PopulationEvaluator(KnownEvaluator):
         self._right = rng.beta(base, 1 - base, images)
         self._moved = self._right * (1 - self._right) / (base * (1 - base) / 2)
         self.interactions, self.shift, self.scale = interactions, shift, scale
+        configs, depths = np.split(truth.values.flat(), [self.space.alpha_size])
+        mixed = [np.random.default_rng(0).permutation(part) for part in (configs, depths)]
+        self._apart = math.sqrt(APART) * np.concatenate(mixed)
 
     def accuracy(self, architectures: Sequence[Architecture]) -> Array:
         """True accuracies in the population, percent, (n,)."""
@@ -131,7 +138,8 @@ class PopulationEvaluator(KnownEvaluator):
         effect = self._moved[images] * (self.shift + self.scale * self._effects(rows)) / 100
         chance = np.clip(self._right[images] + effect, 1e-6, 1.0)
         drawn = _uniform(self._key(images, self.space.layout.positions(depths, configs)))
-        probability = np.clip(chance + SHOWN * (chance - drawn), 1e-6, 1.0)
+        apart = self._moved[images] * (rows @ self._apart) / 100
+        probability = np.clip(chance + SHOWN * (chance - drawn) + apart, 1e-6, 1.0)
         return Outcomes((drawn < chance).astype(np.float32), np.log(probability).astype(np.float32))
 
     def _effects(self, rows: Array) -> Array:

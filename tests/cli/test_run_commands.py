@@ -141,6 +141,7 @@ def test_bad_settings_are_named_with_what_is_allowed(config, tmp_path, change, w
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_init_never_overwrites(tmp_path):
     out = tmp_path / "mine.yaml"
     assert f"binas run {out}" in said("init", "--out", out)

@@ -23,6 +23,7 @@ def errors_of(answer, truth):
     return answer.values.flat() - truth.values.flat()
 
 
+@pytest.mark.slow
 def test_the_plain_fit_is_unbiased_and_its_intervals_cover(record):
     """Without shrinkage: errors over many measurements average to zero, and 95 % intervals cover 95 %."""
     truth, errors, scores, bases = known_contributions(SPACE, 5), [], [], []
@@ -62,6 +63,7 @@ def test_intervals_of_shrunken_fits_cover(record, outcome, images, passes, point
     assert told < widest * error  # and no wider than need be
 
 
+@pytest.mark.slow
 def test_shrunken_fits_are_much_closer_than_plain_ones_and_soft_ones_closer_still(record):
     plain, shrunken, soft = [], [], []
     for seed in range(8):
@@ -107,6 +109,7 @@ def test_soft_outcomes_that_mislead_are_overruled_by_correctness(record):
     assert signs[1] > 0
 
 
+@pytest.mark.slow
 def test_it_beats_the_paper_protocol_at_equal_budget(record, memory_journal):
     """Kendall tau with the true ranking, mean over measurements: every outcome above both readings."""
     architectures = sample_many(SPACE, 150, 11)

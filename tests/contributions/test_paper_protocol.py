@@ -58,6 +58,7 @@ def test_contributions_are_unbiased_for_what_the_paper_defines(reading, memory_j
     assert (scores**2).mean() < 1.8
 
 
+@pytest.mark.slow
 def test_standard_errors_and_covariance_match_the_scatter_of_measurements(memory_journal):
     truth, found, told = known_contributions(SPACE, 1), [], []
     for seed in range(60):

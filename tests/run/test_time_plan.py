@@ -198,6 +198,7 @@ class TestRuns:
         assert again.config.model_dump() == run.config.model_dump()
         assert len(probed) == 1  # the same time: the same plan, without probing again
 
+    @pytest.mark.slow
     def test_other_time_on_a_run_that_has_begun(self, probed, open_config, tmp_path):
         """What has begun keeps its settings; what has not is planned anew."""
         with one_thread():

@@ -1,6 +1,7 @@
 """Simulated supernets: that they are what they say."""
 
 import numpy as np
+import pytest
 
 from binas.space import sample_many
 from binas.testing import make_space
@@ -17,6 +18,7 @@ def test_interactions_leave_contributions_as_they_are():
     assert abs(found.std() - 0.6) < 1e-6
 
 
+@pytest.mark.slow
 def test_a_network_has_its_accuracy_in_the_population():
     truth, drawn = known_contributions(SPACE, 0, 2.0, 80.0), sample_many(SPACE, 3, 2)
     errors = []

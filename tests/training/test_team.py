@@ -56,6 +56,7 @@ def test_as_many_processes_as_you_like_train_the_same(run, alone, tmp_path, proc
     assert same(alone, train_shared(with_processes(run, processes), both, [str(tmp_path), 0], 3))
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_with_another_number_of_processes(run, alone, tmp_path):
     killed = 0
     for processes, steps in ((2, 3), (1, 4), (3, 7), (2, 0)):

@@ -16,6 +16,7 @@ from binas.estimators.judging import (
     report,
 )
 from binas.estimators.means import marginal_means
+from binas.estimators.pairs import PairsEstimator
 from binas.estimators.predictors import load_predictor
 from binas.estimators.registry import Candidate, candidates, make_estimator
 from binas.estimators.within_stage import CorrectedEstimator, WithinStageEstimator
@@ -33,6 +34,7 @@ __all__ = [
     "GaussianProcess",
     "Judgement",
     "NoiseCeiling",
+    "PairsEstimator",
     "QuadraticPredictor",
     "RankingReport",
     "WithinStageEstimator",

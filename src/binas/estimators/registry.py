@@ -14,6 +14,7 @@ from binas.estimators.closed_form import AdditivePredictor, BilinearPredictor, Q
 from binas.estimators.depths import DepthsEstimator
 from binas.estimators.gaussian_process import GaussianProcess
 from binas.estimators.links import LinkName
+from binas.estimators.pairs import PairsEstimator
 from binas.estimators.within_stage import CorrectedEstimator, WithinStageEstimator
 from binas.tables.contributions import Contributions
 from binas.tables.samples import Samples
@@ -136,8 +137,16 @@ BUILT_IN = (
         automatic=False,
     ),
     Candidate(
-        GaussianProcess.kind,
+        PairsEstimator.kind,
         11,
+        "all pairs of choices, alike choices expected to have alike effects; search with branch-bound or evolution",
+        lambda contributions: PairsEstimator(),
+        learns=True,
+        automatic=False,
+    ),
+    Candidate(
+        GaussianProcess.kind,
+        12,
         "an effect per choice and what depends on all others, by likelihood; nothing is proven, search with frank-wolfe or "
         "evolution",
         lambda contributions: GaussianProcess(),
@@ -146,7 +155,7 @@ BUILT_IN = (
     ),
     Candidate(
         "mlp",
-        12,
+        13,
         "a network of the choices (needs torch); nothing is proven, search with frank-wolfe or evolution",
         _mlp,
         learns=True,

@@ -7,10 +7,11 @@ leaves the block out. Depths and blocks that contradict each other are held apar
 
 For any phi and prices m >= 0 no architecture within the limits is better than
 
-    constant + m'bound + sum_v max_x [unary - m'cost + sum_w phi[v, w]](x) + sum_{v < w} max_{x, y} [pair - phi[v, w](x) - phi[w, v](y)]
+    constant + m'bound + sum_v max_x [unary - m'cost + sum_w phi[v, w]](x)
+                       + sum_{v < w} max_{x, y} [pair - phi[v, w](x) - phi[w, v](y)]
 
-(the dual of the relaxation over the local polytope; T. Werner, A linear programming approach to max-sum problem, 2007). phi and m
-are improved in turn, phi by max-sum diffusion: what a variable and its pairs can reach at best is spread evenly over them.
+(the dual of the relaxation over the local polytope; T. Werner, A linear programming approach to max-sum problem, 2007). phi
+and m are improved in turn, phi by max-sum diffusion: what a variable and its pairs can reach is spread evenly over them.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ SECTIONS = 50  # of an interval of prices
 class Network:
     """Decisions as variables, options padded to the largest number D; what is padded or contradicts has ``-far``.
 
-    ``entries`` (K, D) is where an option stands in z, the length of z for a block that is not there. ``unary`` (K, D), ``pair``
-    (K, K, D, D) with pair[w, v] the transpose of pair[v, w], ``cost`` (rows, K, D) beyond the least of each variable, ``room`` (rows,) what is left for it.
+    ``entries`` (K, D) is where an option stands in z, the length of z for a block that is not there. ``unary`` (K, D),
+    ``pair`` (K, K, D, D) with pair[w, v] the transpose of pair[v, w], ``cost`` (rows, K, D) beyond the least of a variable,
+    ``room`` (rows,) what is left for it.
     """
 
     space: SearchSpace

@@ -26,8 +26,8 @@ PROVEN = 1e-9  # relative: what counts as no better
 class BranchBound(Solver):
     """Decision by decision, all partial architectures that may still lead to a better one, the most promising first.
 
-    The bound of a partial architecture is that of :mod:`binas.search.network`, in which pairs with what is decided are exact.
-    After ``max_partial`` partial architectures, or the time given, the best found comes with the bound of what was not looked at.
+    The bound of a partial architecture is that of :mod:`binas.search.network`, in which pairs with what is decided are
+    exact. After ``max_partial`` of them, or the time given, the best found comes with the bound of what was not looked at.
     """
 
     name = "branch-bound"
@@ -81,8 +81,8 @@ def _order(network: Network) -> Indices:
 class _Partial:
     """Partial architectures that decide the first ``assigned.shape[1]`` variables.
 
-    ``total`` (n,) is what is decided and the constant, ``open`` (n, rest, D) what each option of the others is worth beside it,
-    ``cost`` (n, rows) what is spent, ``bound`` (n,).
+    ``total`` (n,) is what is decided and the constant, ``open`` (n, rest, D) what each option of the others is worth
+    beside it, ``cost`` (n, rows) what is spent, ``bound`` (n,).
     """
 
     assigned: Indices
@@ -178,7 +178,7 @@ class _Search:
         return [sorted_part.take(slice(max(0, end - CHUNK), end)) for end in reversed(ends)]
 
     def children(self, part: _Partial) -> _Partial:
-        """Every option of the next variable for every partial architecture, as far as it may be better and keep the limits."""
+        """Every option of the next variable for every partial architecture that may be better and keep the limits."""
         v, here = part.assigned.shape[1], part.open[:, 0]
         rest = part.open[:, 1:].max(axis=2).sum(axis=1)
         hope = part.total[:, None] + here + rest[:, None]

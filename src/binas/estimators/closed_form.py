@@ -66,6 +66,8 @@ class ClosedFormPredictor(QuadraticForm):
     ``folds`` is the number of splits in which svd holds samples out. Learned beside the form: ``chosen_``.
     """
 
+    has_products = True
+
     solver: Solver = "ridge"
     components: int | None = None
     ridge: float | None = None
@@ -117,11 +119,6 @@ class ClosedFormPredictor(QuadraticForm):
         """Components, or ridge and weight."""
         return asdict(self.chosen_)
 
-    @property
-    def has_products(self) -> bool:
-        """Whether Q is there at all."""
-        return bool(self.groups(self.space_))
-
     def _svd(self, rows: Array, groups: Groups, target: Array) -> tuple[Chosen, Array]:
         """Algorithm 2 on the Gram matrix, whose eigenvalues are the squares of the singular values."""
         most = min(self.components or MOST_COMPONENTS, gram.feature_count(rows.shape[1], groups))
@@ -171,6 +168,7 @@ class AdditivePredictor(ClosedFormPredictor):
     """
 
     kind = "additive"
+    has_products = False
 
     @staticmethod
     def groups(space: SearchSpace) -> Groups:

@@ -95,8 +95,10 @@ class Predictor(ABC):
 class QuadraticForm(Predictor):
     """g(accuracy) = b + a'z + z'Qz, z = (alpha * active, beta).
 
-    Learned: ``constant_`` b, ``linear_`` a (N,), ``quadratic_`` Q (N, N).
+    Learned: ``constant_`` b, ``linear_`` a (N,), ``quadratic_`` Q (N, N), zero unless ``has_products``.
     """
+
+    has_products: ClassVar[bool]
 
     constant_: float = field(init=False, repr=False)
     linear_: Array = field(init=False, repr=False)
@@ -117,11 +119,6 @@ class QuadraticForm(Predictor):
     @abstractmethod
     def chosen_data(self) -> dict[str, Any]:
         """How the fit was regularised, for the file."""
-
-    @property
-    def has_products(self) -> bool:
-        """Whether Q is there at all."""
-        return True
 
     def to_data(self) -> dict[str, Any]:
         """The JSON object of the file."""

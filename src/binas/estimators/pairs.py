@@ -1,4 +1,4 @@
-"""All pairs of choices, learned from few samples because alike choices are expected to have alike effects.
+"""Choices, and all pairs of them, learned from few samples because alike choices are expected to have alike effects.
 
     g(accuracy) = c + a'z + z'Qz,    a ~ N(0, sum_k v_k A_k A_k'),    Q ~ sum_l w_l N(0, (B_l B_l') x (B_l B_l'))
 
@@ -11,7 +11,8 @@ more where another block has expansion 6". The covariance of two networks is the
 
 All v, w and the noise maximise the restricted likelihood (:mod:`binas.estimators.variances`) on at most ``CHOOSING``
 samples; a kind of effect that the samples do not speak for gets none. Then all samples are fitted exactly. What is learned
-is a quadratic form of z, so a search can prove its optimum (``branch-bound``).
+is a quadratic form of z, so a search can prove its optimum (``branch-bound``). Without pairs (:class:`EffectsEstimator`) it
+is the form of the paper's estimator, which every solver takes.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ from numpy.typing import NDArray
 from binas.estimators.gram import CHOOSING
 from binas.estimators.learned import QuadraticForm
 from binas.estimators.links import get_link
+from binas.estimators.objective import BilinearObjective
 from binas.estimators.process import Posterior
 from binas.estimators.variances import choose_variances
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
+from binas.tables.entries import Column
 from binas.tables.samples import Samples
 
 Array = NDArray[np.float64]
@@ -55,7 +58,7 @@ class Effects:
         return np.asarray(own * own if self.pairs else own)
 
 
-def effects_of(space: SearchSpace) -> list[Effects]:
+def effects_of(space: SearchSpace, with_pairs: bool = True) -> list[Effects]:
     """The kinds of effects in a space; those that no choice has (no options, one depth everywhere) are left out."""
     layout, one = space.layout, np.eye(space.layout.size)
     vary = any(len(stage.depths) > 1 for stage in space.stages)
@@ -67,10 +70,10 @@ def effects_of(space: SearchSpace) -> list[Effects]:
     }
     single = {"depth": depths, **kinds, "two options": layout.option_pairs}
     pairs = {name: np.hstack([factor, depths]) for name, factor in kinds.items() if factor.any()}
-    return [
-        *(Effects(name, factor, False) for name, factor in single.items() if factor.any()),
-        *(Effects(f"pairs, {name}", factor, True) for name, factor in pairs.items()),
-    ]
+    found = [Effects(name, factor, False) for name, factor in single.items() if factor.any()]
+    if with_pairs:
+        found += [Effects(f"pairs, {name}", factor, True) for name, factor in pairs.items()]
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +119,7 @@ class PairsEstimator(QuadraticForm):
     """
 
     kind = "pairs"
+    has_products = True
 
     seed: int = 0
 
@@ -127,7 +131,7 @@ class PairsEstimator(QuadraticForm):
         self.check_count(samples)
         rows = samples.space.layout.rows(samples.architectures)
         values = get_link(self.link).forward(samples.accuracy)
-        effects = effects_of(samples.space)
+        effects = effects_of(samples.space, self.has_products)
         some = np.random.default_rng(self.seed).permutation(len(rows))[:CHOOSING]
         matrices = [kind.between(rows[some], rows[some]) for kind in effects]
         variances, noise = choose_variances(matrices, values[some])
@@ -150,3 +154,16 @@ class PairsEstimator(QuadraticForm):
     def chosen_data(self) -> dict[str, Any]:
         """The variances by kind of effect."""
         return self.variances_
+
+
+@dataclass(eq=False)
+class EffectsEstimator(PairsEstimator):
+    """The same without pairs: g(accuracy) = c + a'z, a sum over choices, so that a search with it is exact."""
+
+    kind = "effects"
+    has_products = False
+
+    def objective(self) -> BilinearObjective:
+        """c + a'z on the scale of the link."""
+        values = Column.from_flat(self.space, self.linear_)
+        return BilinearObjective(self.constant_, values, link=self.link, errors=self.standard_error)

@@ -29,7 +29,7 @@ from binas.estimators.closed_form import (
 from binas.estimators.gaussian_process import GaussianProcess, gaussian_process_from_data
 from binas.estimators.learned import Predictor, QuadraticForm
 from binas.estimators.links import LinkName
-from binas.estimators.pairs import PairsEstimator
+from binas.estimators.pairs import EffectsEstimator, PairsEstimator
 from binas.estimators.within_stage import WithinStageEstimator
 from binas.space.space import SearchSpace
 from binas.tables.entries import SpaceReference
@@ -40,6 +40,8 @@ TENSORS = ".safetensors"
 CLOSED_FORMS: dict[str, type[ClosedFormPredictor]] = {
     cls.kind: cls for cls in (AdditivePredictor, BilinearPredictor, QuadraticPredictor, WithinStageEstimator)
 }
+
+VARIANCES: dict[str, type[PairsEstimator]] = {cls.kind: cls for cls in (EffectsEstimator, PairsEstimator)}
 
 
 class SettingsEntry(BaseModel):
@@ -101,13 +103,13 @@ class PredictorFile(FormFile):
 class PairsFile(FormFile):
     """A :class:`PairsEstimator`, version 1; ``chosen`` are its variances by kind of effect."""
 
-    kind: Literal["pairs"]
+    kind: Literal["pairs", "effects"]
     settings: PairsSettings
     chosen: dict[str, float]
 
     def unfilled(self) -> PairsEstimator:
         """The predictor before its numbers."""
-        predictor = PairsEstimator(**self.settings.model_dump())
+        predictor = VARIANCES[self.kind](**self.settings.model_dump())
         predictor.variances_ = self.chosen
         return predictor
 
@@ -127,7 +129,7 @@ def load_predictor(path: Path, space: SearchSpace) -> Predictor:
 
 def form_from_data(data: Any, space: SearchSpace, where: str) -> QuadraticForm:
     """Build from the JSON object, checking everything."""
-    pairs = isinstance(data, dict) and data.get("kind") == PairsEstimator.kind
+    pairs = isinstance(data, dict) and data.get("kind") in VARIANCES
     try:
         parsed: PredictorFile | PairsFile = (PairsFile if pairs else PredictorFile).model_validate(data)
     except ValidationError as error:
@@ -153,11 +155,7 @@ def _size_problems(parsed: FormFile, space: SearchSpace) -> list[str]:
 
 
 MLP = "mlp"
-PROCESSES: dict[str, type[PairsEstimator | GaussianProcess]] = {
-    PairsEstimator.kind: PairsEstimator,
-    GaussianProcess.kind: GaussianProcess,
-}
-PREDICTORS = (*CLOSED_FORMS, PairsEstimator.kind, GaussianProcess.kind, MLP)
+PREDICTORS = (*CLOSED_FORMS, *VARIANCES, GaussianProcess.kind, MLP)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,8 +181,10 @@ def make_predictor(name: str, link: LinkName = "log", solver: Solver = "ridge", 
     """A predictor by name, not yet fitted; ``solver`` is for those in closed form."""
     if name in CLOSED_FORMS:
         return CLOSED_FORMS[name](link=link, solver=solver, seed=seed)
-    if name in PROCESSES:
-        return PROCESSES[name](link, seed)
+    if name in VARIANCES:
+        return VARIANCES[name](link, seed)
+    if name == GaussianProcess.kind:
+        return GaussianProcess(link, seed)
     if name == MLP:
         from binas.estimators.mlp import MLPPredictor
 

@@ -14,7 +14,7 @@ from binas.estimators.closed_form import AdditivePredictor, BilinearPredictor, Q
 from binas.estimators.depths import DepthsEstimator
 from binas.estimators.gaussian_process import GaussianProcess
 from binas.estimators.links import LinkName
-from binas.estimators.pairs import PairsEstimator
+from binas.estimators.pairs import EffectsEstimator, PairsEstimator
 from binas.estimators.within_stage import CorrectedEstimator, WithinStageEstimator
 from binas.tables.contributions import Contributions
 from binas.tables.samples import Samples
@@ -106,15 +106,22 @@ BUILT_IN = (
         learns=True,
     ),
     Candidate(
-        "within-stage",
+        EffectsEstimator.kind,
         7,
+        "one effect per choice, alike choices expected to have alike effects, learned from samples on the log scale",
+        lambda contributions: EffectsEstimator(),
+        learns=True,
+    ),
+    Candidate(
+        "within-stage",
+        8,
         "effects and all pairs of choices inside a stage, learned from samples on the log scale",
         lambda contributions: WithinStageEstimator(),
         learns=True,
     ),
     Candidate(
         "corrected-within-stage",
-        8,
+        9,
         "contributions on the log scale, and what samples say beyond them about choices and pairs inside a stage",
         partial(_corrected, True),
         reads=True,
@@ -122,7 +129,7 @@ BUILT_IN = (
     ),
     Candidate(
         "bilinear",
-        9,
+        10,
         "every config with every depth (paper, 4.2); not proven by folding, search with miqcp or evolution",
         lambda contributions: BilinearPredictor(),
         learns=True,
@@ -130,7 +137,7 @@ BUILT_IN = (
     ),
     Candidate(
         "quadratic",
-        10,
+        11,
         "all pairs of choices (paper, 4.2); not proven by folding, search with miqcp or evolution",
         lambda contributions: QuadraticPredictor(),
         learns=True,
@@ -138,7 +145,7 @@ BUILT_IN = (
     ),
     Candidate(
         PairsEstimator.kind,
-        11,
+        12,
         "all pairs of choices, alike choices expected to have alike effects; search with branch-bound or evolution",
         lambda contributions: PairsEstimator(),
         learns=True,
@@ -146,7 +153,7 @@ BUILT_IN = (
     ),
     Candidate(
         GaussianProcess.kind,
-        12,
+        13,
         "an effect per choice and what depends on all others, by likelihood; nothing is proven, search with frank-wolfe or "
         "evolution",
         lambda contributions: GaussianProcess(),
@@ -155,7 +162,7 @@ BUILT_IN = (
     ),
     Candidate(
         "mlp",
-        13,
+        14,
         "a network of the choices (needs torch); nothing is proven, search with frank-wolfe or evolution",
         _mlp,
         learns=True,

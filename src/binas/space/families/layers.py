@@ -83,7 +83,7 @@ class Layer(ABC):
 
 @dataclass(frozen=True, slots=True)
 class ConvShape(Layer):
-    """A square convolution that keeps the size (up to its stride), then BatchNorm, or without ``norm`` a ``bias``, if any."""
+    """A square convolution that keeps the size (up to its stride), then BatchNorm, or without ``norm`` a ``bias`` if any."""
 
     inputs: int
     outputs: int

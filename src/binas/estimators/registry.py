@@ -130,7 +130,7 @@ BUILT_IN = (
     Candidate(
         "bilinear",
         10,
-        "every config with every depth (paper, 4.2); not proven by folding, search with miqcp or evolution",
+        "every config with every depth (paper, 4.2); no frontier, single limits are proven by branch-bound",
         lambda contributions: BilinearPredictor(),
         learns=True,
         automatic=False,
@@ -138,7 +138,7 @@ BUILT_IN = (
     Candidate(
         "quadratic",
         11,
-        "all pairs of choices (paper, 4.2); not proven by folding, search with miqcp or evolution",
+        "all pairs of choices (paper, 4.2); no frontier, single limits are proven by branch-bound",
         lambda contributions: QuadraticPredictor(),
         learns=True,
         automatic=False,
@@ -146,7 +146,7 @@ BUILT_IN = (
     Candidate(
         PairsEstimator.kind,
         12,
-        "all pairs of choices, alike choices expected to have alike effects; search with branch-bound or evolution",
+        "all pairs of choices, alike choices expected to have alike effects; no frontier, proven by branch-bound",
         lambda contributions: PairsEstimator(),
         learns=True,
         automatic=False,

@@ -88,6 +88,7 @@ class SpaceFile(_Strict):
     head: list[str] = []
     features: Size | None = None
     classes: Size | None = None
+    network: str | None = None
 
 
 def space_schema() -> dict[str, Any]:

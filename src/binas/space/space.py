@@ -75,7 +75,8 @@ class SearchSpace:
     """A named set of stages between a fixed stem and head.
 
     ``stem`` and ``head`` are block strings (see :mod:`binas.space.blockstrings`); they and
-    ``resolution`` are needed only to build networks, not to search given tables.
+    ``resolution`` are needed only to build networks, not to search given tables. ``network`` is the graph of a
+    model of one's own as JSON (:mod:`binas.space.graphs`); then blocks, stem and head come from it.
     """
 
     name: str
@@ -87,6 +88,7 @@ class SearchSpace:
     head: tuple[str, ...] = ()
     features: int | None = None
     classes: int | None = None
+    network: str | None = None
     _lookup: dict[tuple[int, int], dict[str, int]] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
@@ -132,7 +134,7 @@ class SearchSpace:
     def to_data(self) -> dict[str, Any]:
         """The content of the space as plain data, without its name and description."""
         data: dict[str, Any] = {"stages": [_stage_data(stage) for stage in self.stages]}
-        for key in ("channels", "resolution", "features", "classes"):
+        for key in ("channels", "resolution", "features", "classes", "network"):
             if getattr(self, key) is not None:
                 data[key] = getattr(self, key)
         for key in ("stem", "head"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -18,15 +18,15 @@ from torch import Tensor, nn
 
 from binas.base.errors import ArchitectureError
 from binas.space.architecture import Architecture
-from binas.space.families import Shape, family_of
-from binas.space.networks import block_input_shapes, codes_of, input_shapes, network_sizes, stage_codes
-from binas.space.space import SearchSpace, Stage
+from binas.space.networks import network_sizes
+from binas.space.space import SearchSpace
+from binas.supernet.blueprint import blueprint_of
 from binas.supernet.families import ElasticBlock
 from binas.supernet.paths import Paths, PathTables, check_relaxed, paths_of
-from binas.supernet.plain import blocks_in_a_row, initialise
+from binas.supernet.plain import initialise
 from binas.supernet.plan import BlockPlan, plan_batch
 from binas.supernet.rows import take
-from binas.supernet.static import StaticNetwork, head_of
+from binas.supernet.static import StaticNetwork
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of mallopt, in malloc.h
 
@@ -37,14 +37,14 @@ class Supernet(nn.Module):
     def __init__(self, space: SearchSpace) -> None:
         super().__init__()
         self.space = space
-        channels, _, classes = network_sizes(space)
-        shapes = input_shapes(space)
-        self.stem, _ = blocks_in_a_row(codes_of(space.stem), channels)
+        network_sizes(space)
+        plan = blueprint_of(space)
+        self.stem = plan.stem()
         stages = [
-            nn.ModuleList(_elastic_blocks(stage, shape))
-            for stage, shape in zip(space.stages, shapes[:-1], strict=True)
+            nn.ModuleList(plan.elastic(s, b) for b in range(len(stage.blocks)))
+            for s, stage in enumerate(space.stages)
         ]
-        self.head = head_of(space, shapes[-1].channels, classes)
+        self.head = plan.head()
         initialise(self)
         self.stages = nn.ModuleList(stages)  # after initialise: elastic layers set their own weights
         self._tables = PathTables.of(space)
@@ -129,7 +129,7 @@ def extract(supernet: Supernet, architecture: Architecture) -> StaticNetwork:
         for b, name in enumerate(names)
     ]
     stem, head = copy.deepcopy(supernet.stem), copy.deepcopy(supernet.head)
-    weight = head.classifier.weight
+    weight = next(supernet.parameters())
     network = StaticNetwork(space.channels, stem, nn.Sequential(*blocks), head)
     return network.to(device=weight.device, dtype=weight.dtype).train(supernet.training)
 
@@ -158,11 +158,6 @@ def _run_stage(blocks: Sequence[ElasticBlock], x: Tensor, plans: Sequence[BlockP
             x = block.run(x, plan.groups)
     parts = [part for part in (*done, x) if len(part)]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
-
-
-def _elastic_blocks(stage: Stage, entering: Shape) -> Iterator[ElasticBlock]:
-    for codes, shape in zip(stage_codes(stage), block_input_shapes(stage, entering), strict=True):
-        yield family_of(stage).build_elastic(codes, shape.channels)
 
 
 def _mix(items: list[Tensor], weights: Tensor) -> Tensor:

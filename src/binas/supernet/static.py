@@ -8,15 +8,16 @@ from binas.base.errors import ArchitectureError
 from binas.space.architecture import Architecture
 from binas.space.blockstrings import parse_network, parse_repeated
 from binas.space.families import MOBILENET_V3, SqueezeRule
-from binas.space.networks import codes_of, network_sizes, stage_codes
+from binas.space.networks import network_sizes
 from binas.space.space import SearchSpace
+from binas.supernet.blueprint import blueprint_of
 from binas.supernet.plain import Head, blocks_in_a_row, initialise
 
 
 class StaticNetwork(nn.Module):
     """Stem, blocks in a row, head. Holds no elastic code, and nothing of the space it may come from."""
 
-    def __init__(self, channels: int, stem: nn.Module, blocks: nn.Module, head: Head) -> None:
+    def __init__(self, channels: int, stem: nn.Module, blocks: nn.Module, head: nn.Module) -> None:
         super().__init__()
         self.channels = channels
         self.stem, self.blocks, self.head = stem, blocks, head
@@ -59,22 +60,15 @@ class StaticNetwork(nn.Module):
     @classmethod
     def from_architecture(cls, space: SearchSpace, architecture: Architecture) -> StaticNetwork:
         """The network of an architecture with fresh weights."""
-        channels, _, classes = network_sizes(space)
+        channels, _, _ = network_sizes(space)
         space.check(architecture)
-        stem, width = blocks_in_a_row(codes_of(space.stem), channels)
-        table = [stage_codes(stage) for stage in space.stages]
-        codes = [
-            table[s][b][space.config_index(s, b, name)]
+        plan = blueprint_of(space)
+        stem = plan.stem()
+        blocks = [
+            plan.plain(s, b, space.config_index(s, b, name))
             for s, names in enumerate(architecture.stages)
             for b, name in enumerate(names)
         ]
-        body, width = blocks_in_a_row(codes, width)
-        network = cls(channels, stem, body, head_of(space, width, classes))
+        network = cls(channels, stem, nn.Sequential(*blocks), plan.head())
         initialise(network)
         return network
-
-
-def head_of(space: SearchSpace, channels: int, classes: int) -> Head:
-    """The head of a space with fresh weights, for ``channels`` that leave the last stage."""
-    blocks, channels = blocks_in_a_row(codes_of(space.head), channels)
-    return Head(blocks, channels, classes, space.features)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
 from binas.base.errors import SpaceError, UnitError
+from binas.costs.graph_work import block_graph_traces, fixed_graph_traces
 from binas.space.architecture import Architecture
 from binas.space.codes import BlockCode
 from binas.space.families import MOBILENET_V3, ConvShape, PoolShape, Shape, SqueezeRule, Trace, describe
@@ -116,6 +117,9 @@ def shapes(space: SearchSpace) -> Shapes:
 
 def fixed_traces(space: SearchSpace) -> Iterator[Trace]:
     """The steps of each block of stem and head, and of pooling, features and classifier together."""
+    if space.network is not None:
+        yield from fixed_graph_traces(space)
+        return
     channels, resolution, classes = network_sizes(space)
     yield from _row(codes_of(space.stem), Shape(channels, resolution))
     head, shape = codes_of(space.head), input_shapes(space)[-1]
@@ -138,6 +142,8 @@ def _row(codes: Iterable[BlockCode], shape: Shape) -> Iterator[Trace]:
 
 def _per_config(space: SearchSpace, count: Callable[[Trace], T]) -> PerConfig[T]:
     """A number per stage, block and config."""
+    if space.network is not None:
+        return [[list(map(count, configs)) for configs in blocks] for blocks in block_graph_traces(space)]
     return [
         [
             [count(block_trace(code, shape.channels, shape.size)) for code in codes]
@@ -155,7 +161,7 @@ def config_work(space: SearchSpace) -> PerConfig[Work]:
 def architecture_work(space: SearchSpace, architecture: Architecture) -> Work:
     """Work of one whole network."""
     space.check(architecture)
-    total, table = shapes(space).fixed, config_work(space)
+    total, table = sum(map(trace_work, fixed_traces(space)), Work()), config_work(space)
     for s, names in enumerate(architecture.stages):
         for b, name in enumerate(names):
             total += table[s][b][space.config_index(s, b, name)]

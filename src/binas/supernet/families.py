@@ -13,6 +13,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from binas.base.errors import SpaceError
+
 Group = tuple[int, slice]
 
 
@@ -32,6 +34,10 @@ class ElasticBlock(nn.Module, ABC):
     @abstractmethod
     def static(self, config: int) -> nn.Module:
         """The plain block of one config with copied weights."""
+
+    def absorb(self, plain: nn.Module, config: int) -> None:
+        """Take over the weights of a plain block: afterwards ``static(config)`` is equal to it."""
+        raise SpaceError(f"{type(self).__name__} cannot take over the weights of a plain block.")
 
     def start_from(self, config: int) -> None:
         """Before all configs are trained: let them start from the trained weights of one, the largest.

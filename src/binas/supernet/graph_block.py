@@ -76,6 +76,10 @@ class ElasticGraphBlock(ElasticBlock):
                 plain.layers[node.name].load_state_dict(self._state(node, config))
         return plain
 
+    def absorb(self, plain: nn.Module, config: int) -> None:
+        """Take over the weights of the whole block."""
+        self.full.load_state_dict(plain.state_dict())
+
     def _state(self, node: Node, config: int) -> dict[str, Tensor]:
         """The weights of one layer of a config."""
         if node.op == NORM and config < self.configs - 1:

@@ -101,6 +101,15 @@ class Supernet(nn.Module):
             for b, name in enumerate(names):
                 self.block(s, b).start_from(self.space.config_index(s, b, name))
 
+    def absorb(self, network: StaticNetwork) -> None:
+        """Take over the weights of the heaviest network: the inverse of :func:`extract`."""
+        self.stem.load_state_dict(network.stem.state_dict())
+        self.head.load_state_dict(network.head.state_dict())
+        blocks = iter(network.blocks.children())
+        for s, names in enumerate(self.space.extreme().stages):
+            for b, name in enumerate(names):
+                self.block(s, b).absorb(next(blocks), self.space.config_index(s, b, name))
+
     def _enter(self, images: Tensor) -> Tensor:
         """The stem, in the memory layout in which slices of rows and convolutions are fastest."""
         x: Tensor = self.stem(images.contiguous(memory_format=torch.channels_last))

@@ -65,14 +65,28 @@ def shrink(
     """
     from binas.base.identity import flattened
 
-    folder, told = Path(out), progress or Progress()
     more = [(name, value) for name, value in flattened(changes).items()]
+    return shrink_run(model, data, limits, Path(out), weights, more, progress, time, shares)[0]
+
+
+def shrink_run(
+    model: nn.Module | str,
+    data: str | Path | Mapping[str, Any],
+    limits: Sequence[str],
+    folder: Path,
+    weights: str | Path | None = None,
+    changes: Sequence[tuple[str, Any]] = (),
+    progress: Progress | None = None,
+    time: str | None = None,
+    shares: Sequence[float] = SHARES,
+) -> tuple[Run, list[str]]:
+    """Start the run, or go on with the one in ``folder``; the run, and the steps that were done now."""
+    told = progress or Progress()
     if exists(folder / FILE):
-        run = create_run(folder, _own(folder, more), progress=told)
+        run = create_run(folder, _own(folder, changes), progress=told)
     else:
-        run = begin(model, data, limits, folder, weights, shares, more, told, time)
-    finish(run, told)
-    return run
+        run = begin(model, data, limits, folder, weights, shares, changes, told, time)
+    return run, finish(run, told)
 
 
 def _own(folder: Path, changes: Sequence[tuple[str, Any]]) -> RunConfig:

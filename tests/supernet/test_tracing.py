@@ -169,12 +169,12 @@ class Sorting(nn.Module):
 WRONG = {
     "decides by the images": (lambda: nn.Sequential(Deciding(), nn.Flatten()), "in '0'"),
     "calls a layer twice": (Twice, "'conv' is called twice"),
-    "gives two things": (Pair, "several values"),
+    "gives two things": (Pair, "a tuple"),
     "does what cannot be written down": (Sorting, "'sort'"),
     "half precision": (lambda: ResNet([], 16).half(), "float16"),
     "a layer that is not known": (
-        lambda: nn.Sequential(nn.Flatten(), nn.Bilinear(3, 3, 2)),
-        "cannot be followed",
+        lambda: nn.Sequential(nn.Flatten(), nn.Softmin(1)),
+        "Softmin",
     ),
 }
 

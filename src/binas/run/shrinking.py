@@ -83,7 +83,8 @@ def shrink_run(
     """Start the run, or go on with the one in ``folder``; the run, and the steps that were done now."""
     told = progress or Progress()
     if exists(folder / FILE):
-        run = create_run(folder, _own(folder, changes), progress=told)
+        asked = ("search.limits", [of_the_model(text) for text in limits])
+        run = create_run(folder, _own(folder, [asked, *changes]), progress=told)
     else:
         run = begin(model, data, limits, folder, weights, shares, changes, told, time)
     return run, finish(run, told)

@@ -50,6 +50,7 @@ def trace(module: nn.Module, image: tuple[int, int, int], tolerance: float = CLO
     was_training, module = module.training, module.eval()
     try:
         _check_weights(module)
+        _check_runs(module, image)
         traced = _written(module, image)
         _compare(module, traced, image, tolerance)
     finally:
@@ -66,6 +67,21 @@ def _check_weights(module: nn.Module) -> None:
                 f"it is "
                 "trained further here."
             )
+
+
+@torch.no_grad()
+def _check_runs(module: nn.Module, image: tuple[int, int, int]) -> None:
+    """Refuse a model that cannot take these images, or gives something else than a row of logits for each."""
+    try:
+        found = module(torch.zeros(2, *image))
+    except Exception as error:
+        size = " x ".join(map(str, image))
+        raise SpaceError(
+            f"the model cannot run on images of {size}: {_reason(error)}. Give the size it was trained with (data.size)."
+        ) from error
+    if not isinstance(found, Tensor) or found.ndim != 2:
+        kind = "no row of logits" if isinstance(found, Tensor) else f"a {type(found).__name__}"
+        raise SpaceError(f"the model gives {kind} for an image; it must give logits (n, classes) alone.")
 
 
 class _Tracer(fx.Tracer):
@@ -169,9 +185,7 @@ class _Writer:
 
     def _output(self, node: fx.Node) -> None:
         result = node.args[0]
-        if not isinstance(result, fx.Node) or self.values[result.name].ndim != 2:
-            kind = "several values" if not isinstance(result, fx.Node) else "no row of logits"
-            raise SpaceError(f"the model gives {kind} for an image; it must give logits (n, classes) alone.")
+        assert isinstance(result, fx.Node)  # a tensor, as was checked
         last = self.names[result.name]
         place = next(k for k, item in enumerate(self.nodes) if item.name == last)
         self.nodes = self.nodes[: place + 1]

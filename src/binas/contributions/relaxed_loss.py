@@ -5,18 +5,7 @@ HardCoRe-NAS (Nayman et al. 2021) searches the supernet itself: every image draw
 
     L(alpha, beta) = E over images i and paths ~ (alpha, beta) of the cross-entropy of image i on its path
 
-is lowered. A hard Gumbel-softmax sample is the argmax of log p + Gumbel noise, which is a draw from p; straight-through, its
-backward pass takes what the drawn choice does to the loss, to first order, for the derivative with respect to its probability.
-Let g_ib be the slope of image i's loss in how much the output of block b counts (:meth:`Supernet.forward`), and for a depth
-the sum of the slopes of the blocks past the shallowest depth: what going on that far did. With g the mean of g_i over the
-images on which a decision counts,
-
-    d L / d p_c  ~  1 / (n p_c)  *  sum of (g_i - g) over the images that drew c.
-
-This is exact, up to a constant for each decision, where the loss is linear in what blocks add. A real network's is not: the
-estimate is *biased*, as every straight-through gradient is. What it gains is that one image informs all the decisions of
-its path. (For a depth, the slope in the output of a whole stage would do as well in a linear world; in a real one it is
-mostly the slope in the size of that output, and ranked the depths of a demo supernet the wrong way round.)
+is lowered, along the straight-through gradient of :mod:`binas.space.relaxed`.
 """
 
 from __future__ import annotations
@@ -25,11 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from binas.contributions.outcomes import Array, Indices
+from binas.space.relaxed import draw_paths, straight_through
 from binas.contributions.sampling import correct_images
 from binas.data.dataset import ImageData
 from binas.data.images import IndexedImages
@@ -111,45 +100,6 @@ class SupernetOracle:
             losses.append(found.detach())
             first = rows.stop
         return _array(torch.cat(losses)), _array(torch.cat(slopes))
-
-
-def draw_paths(
-    space: SearchSpace, alpha: Array, beta: Array, count: int, rng: np.random.Generator
-) -> tuple[Indices, Indices]:
-    """Paths of ``count`` images, every decision drawn from its probabilities: depths (n, S) and configs (n, S, D)."""
-    layout = space.layout
-    depths = np.empty((count, len(space.stages)), dtype=np.int64)
-    configs = np.full((count, len(space.stages), space.max_depth), -1, dtype=np.int64)
-    for s, stage in enumerate(space.stages):
-        depths[:, s] = np.array(stage.depths)[_draws(beta[layout.beta_slices[s]], count, rng)]
-        for b, where in enumerate(layout.config_slices[s]):
-            configs[:, s, b] = _draws(alpha[where], count, rng)
-    return depths, np.where(np.arange(space.max_depth) < depths[:, :, None], configs, -1)
-
-
-def _draws(probabilities: Array, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """``count`` draws of an index; probabilities may miss a sum of one by rounding."""
-    ends = np.cumsum(np.maximum(probabilities, 0.0))
-    return np.searchsorted(ends / ends[-1], rng.random(count), side="right").astype(np.int64)
-
-
-def straight_through(
-    space: SearchSpace, alpha: Array, beta: Array, paths: tuple[Indices, Indices], slopes: Array
-) -> tuple[Array, Array]:
-    """d L / d alpha and d L / d beta from the slopes (n, S, D) of n images' losses in how much each block counts.
-
-    ``paths`` are the depths (n, S) and configs (n, S, D) that were drawn from (alpha, beta). The formula is at the top.
-    """
-    layout, stages, depths = space.layout, list(enumerate(space.stages)), paths[0]
-    running = np.where(np.arange(space.max_depth) < depths[:, :, None], slopes, 0.0)
-    blocks = [running[:, s, b] for s, stage in stages for b in range(len(stage.blocks))]
-    further = [running[:, s, min(stage.depths) :].sum(1) for s, stage in stages]
-    values, drawn = np.column_stack([*blocks, *further]), layout.positions(*paths)
-    counts = drawn < layout.size  # blocks past the depth do not
-    centred = (values - values.sum(0) / np.maximum(counts.sum(0), 1)) * counts
-    sums = np.bincount(drawn.ravel(), centred.ravel(), layout.size + 1)[: layout.size]
-    expected = len(values) * np.concatenate([alpha, beta])
-    return layout.split(np.divide(sums, expected, out=np.zeros_like(sums), where=expected > 0))
 
 
 def _array(values: Tensor) -> Array:

@@ -353,7 +353,7 @@ class RelaxedSolver(Solver):
             if stopped:
                 break
         warm = [] if options.warm_start is None else [_standing(problem, options.warm_start)]
-        found = [item for item in (_finish(domain, climb) for climb in [*climbs, *warm]) if item is not None]
+        found = [item for item in (finish(domain, climb) for climb in [*climbs, *warm]) if item is not None]
         return _answer(climbs, found, stopped)
 
 
@@ -374,7 +374,7 @@ def _standing(problem: SearchProblem, architecture: Architecture) -> Climb:
     return Climb(point, problem.objective.value(problem.space, architecture), 0, False)
 
 
-def _finish(domain: Domain, climb: Climb) -> Found | None:
+def finish(domain: Domain, climb: Climb) -> Found | None:
     """Take the argmax of every decision (after Theorem 3.3) and repair.
 
     ``deviation`` is by how much the architecture oversteps each limit before the repair, in the limit's unit.

@@ -8,11 +8,11 @@ import torch
 from small_data import bar_data
 from small_networks import MBCONV, fresh, images, scrambled
 
-from binas.space.relaxed import draw_paths, straight_through
 from binas.contributions.relaxed_loss import SupernetOracle
 from binas.contributions.sampling import correct_images
 from binas.search.matrices import bilinear_part
 from binas.space import Config, SearchSpace, Stage, sample_many
+from binas.space.relaxed import draw_paths, straight_through
 from binas.supernet import paths_of
 from binas.tables import Column
 

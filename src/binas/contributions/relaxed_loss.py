@@ -18,11 +18,11 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from binas.contributions.outcomes import Array, Indices
-from binas.space.relaxed import draw_paths, straight_through
 from binas.contributions.sampling import correct_images
 from binas.data.dataset import ImageData
 from binas.data.images import IndexedImages
 from binas.space.architecture import Architecture
+from binas.space.relaxed import draw_paths, straight_through
 from binas.space.space import SearchSpace
 from binas.supernet.network import Supernet, keep_memory
 from binas.training.evaluation import Correct, device_of, normalised_batches

@@ -1,6 +1,6 @@
 """What a method sees that searches the supernet itself instead of tables (HardCoRe-NAS and others).
 
-The one implementation with networks is :class:`binas.contributions.relaxed_loss.SupernetOracle`; nothing here knows of torch.
+The one with networks is :class:`binas.contributions.relaxed_loss.SupernetOracle`; nothing here knows of torch.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Oracle(Protocol):
     ) -> tuple[float, Array, Array]:
         """A stochastic gradient of the relaxed loss: loss, d loss / d alpha and d loss / d beta, on ``count`` images.
 
-        The loss of (alpha, beta) is the mean over images of the cross-entropy, in nats, on a path drawn from them. Derivatives
-        are up to a constant for each decision; a choice of probability 0 is never drawn and gets 0.
+        The loss of (alpha, beta) is the mean over images of the cross-entropy, in nats, on a path drawn from them.
+        Derivatives are up to a constant for each decision; a choice of probability 0 is never drawn and gets 0.
         """
 
     def accuracies(self, architectures: Sequence[Architecture]) -> Array:

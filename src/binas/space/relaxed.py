@@ -1,11 +1,11 @@
 """Paths drawn from relaxed decisions, and gradients of an expected loss with respect to their probabilities.
 
 L(alpha, beta) is the expected loss of a path of which every decision is drawn from its probabilities. A hard Gumbel-softmax
-sample is the argmax of log p + Gumbel noise, which is a draw from p; straight-through, its backward pass takes what the drawn
-choice does to the loss, to first order, for the derivative with respect to its probability. Let g_ib be the slope of image i's
-loss in how much the output of block b counts (:meth:`binas.supernet.network.Supernet.forward`), and for a depth the sum of the
-slopes of the blocks past the shallowest depth: what going on that far did. With g the mean of g_i over the images on which a
-decision counts,
+sample is the argmax of log p + Gumbel noise, which is a draw from p; straight-through, its backward pass takes what the
+drawn choice does to the loss, to first order, for the derivative with respect to its probability. Let g_ib be the slope of
+image i's loss in how much the output of block b counts (:meth:`binas.supernet.network.Supernet.forward`), and for a depth
+the sum of the slopes of the blocks past the shallowest depth: what going on that far did. With g the mean of g_i over the
+images on which a decision counts,
 
     d L / d p_c  ~  1 / (n p_c)  *  sum of (g_i - g) over the images that drew c.
 
@@ -24,6 +24,7 @@ from binas.space.space import SearchSpace
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+
 
 def draw_paths(
     space: SearchSpace, alpha: Array, beta: Array, count: int, rng: np.random.Generator
@@ -64,9 +65,9 @@ def probability_gradient(
 ) -> tuple[Array, Array]:
     """1 / (n p_c) * sum of (g_i - g) over those that drew c, for every choice c of probability p_c in (alpha, beta).
 
-    ``values`` (n, decisions) are the g_i, decisions in the order of ``space.layout.slices``; g is their mean over the paths on
-    which a decision counts. With a path's loss for every decision it is the score-function gradient, which has no bias, and
-    more noise.
+    ``values`` (n, decisions) are the g_i, decisions in the order of ``space.layout.slices``; g is their mean over the paths
+    on which a decision counts. With a path's loss for every decision it is the score-function gradient, which has no bias,
+    and more noise.
     """
     layout, drawn = space.layout, space.layout.positions(*paths)
     counts = drawn < layout.size  # blocks past the depth do not

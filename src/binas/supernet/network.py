@@ -53,13 +53,11 @@ class Supernet(nn.Module):
             for s, stage in enumerate(space.stages)
         ]
 
-    def forward(
-        self, images: Tensor, paths: Paths | Architecture, scores: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, images: Tensor, paths: Paths | Architecture, scores: Tensor | None = None) -> Tensor:
         """Images (n, channels, h, w) to logits (n, classes); row i takes path i, or all one architecture.
 
-        With ``scores`` (n, S, D), which are all ones, logits are the same, and the slope of a loss in a score is its slope in
-        how much the output of that block counts for that image: what a straight-through gradient needs (:func:`_scored`).
+        With ``scores`` (n, S, D), which are all ones, logits are the same, and the slope of a loss in a score is its slope
+        in how much the output of that block counts for that image: what straight-through gradients need (:func:`_scored`).
         """
         self._check_images(images)
         if isinstance(paths, Architecture):
@@ -172,9 +170,9 @@ def _run_stage(
 def _scored(out: Tensor, entering: Tensor, scores: Tensor, images: Order) -> Tensor:
     """out + (score - 1) (out - entering) with the score of each row's image: with scores of one exactly ``out``.
 
-    The slope in a score is <d loss / d out, out - entering>: what the block does to the image, to first order. Where a block
-    changes the shape it is that of ``out`` alone. What enters does not depend on the config, so leaving it out moves the slopes
-    of all configs alike, which sum_c alpha_c = 1 makes irrelevant, and takes away the noise a residual connection brings.
+    The slope in a score is <d loss / d out, out - entering>: what the block does to the image, to first order. Where a
+    block changes the shape it is that of ``out`` alone. What enters does not depend on the config, so leaving it out moves
+    the slopes of all configs alike, which sum_c alpha_c = 1 makes irrelevant, and takes away a residual connection's noise.
     """
     weights = scores[torch.from_numpy(images).to(scores.device)].view(-1, 1, 1, 1)
     own = out - entering if entering.shape == out.shape else out

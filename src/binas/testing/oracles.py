@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from binas.space.relaxed import draw_paths, probability_gradient
 from binas.search.objective import objective_values
 from binas.search.oracle import Array
 from binas.search.problem import SearchProblem
 from binas.space.architecture import Architecture
+from binas.space.relaxed import draw_paths, probability_gradient
 from binas.space.space import SearchSpace
 
 

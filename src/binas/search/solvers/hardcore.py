@@ -1,7 +1,7 @@
 """``hardcore``: HardCoRe-NAS (Nayman et al. 2021), which searches the supernet itself under a hard limit.
 
-Block-coordinate stochastic Frank-Wolfe on L(alpha, beta), the validation loss of paths drawn from (alpha, beta): what the paper
-compares its solvers with (section 4.4, figure 7 middle). No table of contributions is used, and the work is done anew for every limit.
+Block-coordinate stochastic Frank-Wolfe on L(alpha, beta), the validation loss of paths drawn from (alpha, beta): what the
+paper compares its solvers with (figure 7, middle). No table of contributions is used; every limit is searched anew.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class HardCore(Solver):
         x_hat = argmin d'x  under the limits, the other one of alpha and beta held fixed (a relaxed knapsack, exact)
         x <- (1 - gamma) x + gamma x_hat,                                       gamma = 2n / (k + 2n)
 
-    so every iterate keeps the limits. It starts at the uniform point, pulled into the limits. The average d of the stochastic
-    gradients (Mokhtari, Hassani and Karbasi 2020) is what makes Frank-Wolfe converge with them. Paths are drawn from the point
-    with a share ``exploration`` of the uniform one: what is never drawn could never come back.
+    so every iterate keeps the limits. It starts at the uniform point, pulled into the limits. The average d of the
+    stochastic gradients (Mokhtari, Hassani and Karbasi 2020) is what makes Frank-Wolfe converge with them. Paths are drawn
+    from the point with a share ``exploration`` of the uniform one: what is never drawn could never come back.
     The end point is projected as that of ``frank-wolfe`` is: to an architecture that keeps most of it, and the limits.
 
-    ``oracle`` is the supernet (:mod:`binas.search.oracle`). The value of the answer is what the tables predict for it; the search
-    does not use it. Deterministic for a seed, as far as the oracle is. Nothing is proven.
+    ``oracle`` is the supernet (:mod:`binas.search.oracle`). The value of the answer is what the tables predict for it; the
+    search does not use it. Deterministic for a seed, as far as the oracle is. Nothing is proven.
     """
 
     name = "hardcore"
@@ -82,13 +82,13 @@ class HardCore(Solver):
         super().check(problem)
         if self.oracle is None:
             raise ProblemError(
-                "the solver 'hardcore' searches a trained supernet itself, and here are only tables. Give it the folder of a "
-                "run whose supernet is trained (`binas train RUN`), or choose another solver."
+                "the solver 'hardcore' searches a trained supernet itself, and here are only tables. Give it the folder of "
+                "a run whose supernet is trained (`binas train RUN`), or choose another solver."
             )
         if self.oracle.space != problem.space:
             raise ProblemError(
-                "the solver 'hardcore' searches all choices of the supernet, and this problem has others: it takes no limits "
-                "on a maximum such as peak_memory, which leave choices out. Choose another solver."
+                "the solver 'hardcore' searches all choices of the supernet, and this problem has others: it takes no "
+                "limits on a maximum such as peak_memory, which leave choices out. Choose another solver."
             )
 
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
@@ -147,7 +147,7 @@ class Iterate:
 def keeping(domain: Domain, point: Point) -> Domain:
     """The same limits with an objective that rounding and repair keep most of a relaxed point by.
 
-    A choice is worth its probability; of configs less that of their block's likeliest, so that depth itself is worth nothing.
+    A choice is worth its probability; a config less that of its block's likeliest, so that depth itself is worth nothing.
     """
     space = domain.problem.space
     values = np.concatenate([point.alpha, point.beta])

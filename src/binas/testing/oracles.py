@@ -15,7 +15,7 @@ from binas.space.space import SearchSpace
 
 
 class ObjectiveOracle:
-    """The objective of a problem as if a supernet had it: the loss of a path is minus its value, without noise of images.
+    """The objective of a problem as if a supernet had it: the loss of a path is 100 minus its value, on any image.
 
     Gradients are of so many drawn paths, by the score function: noisy as real ones, and without their bias.
     """
@@ -32,9 +32,9 @@ class ObjectiveOracle:
     def loss_gradient(
         self, alpha: Array, beta: Array, count: int, rng: np.random.Generator
     ) -> tuple[float, Array, Array]:
-        """The mean of minus the objective over ``count`` paths of (alpha, beta), and its gradients."""
+        """The mean of 100 minus the objective over ``count`` paths of (alpha, beta), and its gradients."""
         depths, configs = draw_paths(self.space, alpha, beta, count, rng)
-        losses = -objective_values(self.problem.objective, self.space, depths, configs)
+        losses = 100.0 - objective_values(self.problem.objective, self.space, depths, configs)
         self.evaluations += count
         self.gradients += count
         values = np.repeat(losses[:, None], len(self.space.layout.slices), axis=1)

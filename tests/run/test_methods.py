@@ -73,12 +73,13 @@ def test_another_seed_of_ours_measures_its_tables_anew_and_once(copied, monkeypa
 
 def test_ours_counts_every_image_that_went_through_a_network(copied):
     run = open_run(copied)
-    half = len(run.data.validation) // 2
-    assert evaluations_of(run.tables) == 4 * half + 6 * (half + 64)  # passes; samples with recalibration
+    count = len(run.data.validation)
+    first, second = count // 2, count - count // 2
+    assert evaluations_of(run.tables) == 4 * first + 6 * (second + 64)  # passes; samples with recalibration
     with one_thread():
         oracle = oracle_of(run)
-        assert oracle.images == half
-        assert oracle.images_per_network == half + 64
+        assert oracle.images == first
+        assert oracle.images_per_network == first + 64
 
 
 def test_the_command_tells_of_every_method(copied):

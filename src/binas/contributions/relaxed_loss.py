@@ -90,7 +90,8 @@ class SupernetOracle:
 
     def _slopes(self, images: Indices, depths: Indices, configs: Indices) -> tuple[Array, Array]:
         """The loss (n,) of each image on its path, and its slopes (n, S, D) in how much each block's output counts."""
-        losses, slopes, first, device = [], [], 0, device_of(self._supernet)
+        losses, slopes = list[Tensor](), list[Tensor]()
+        first, device = 0, device_of(self._supernet)
         for batch, labels in normalised_batches(self._data, self._set.take(images), device):
             rows = slice(first, first + len(labels))
             paths = torch.from_numpy(depths[rows]), torch.from_numpy(configs[rows])

@@ -54,7 +54,7 @@ class Contest:
             )
 
     @property
-    def schedule(self) -> dict[str, int]:
+    def schedule(self) -> dict[str, Any]:
         """Steps and batch size of a method of gradients that spend the budget."""
         return schedule(self.budget, self.oracle.images)
 
@@ -64,7 +64,7 @@ class Contest:
         return self.budget // self.oracle.images_per_network
 
 
-def schedule(budget: int, images: int) -> dict[str, int]:
+def schedule(budget: int, images: int) -> dict[str, Any]:
     """Steps and batch size that spend ``budget`` image evaluations, at least one step, where there are ``images``."""
     batch_size = min(BATCH, images)
     return {"steps": max(1, budget // batch_size), "batch_size": batch_size}

@@ -64,11 +64,9 @@ def penalised(domain: Domain, point: Point, loss: float, slopes: list[Array], we
     costs = signs * domain.use(point)
     factor = math.exp(weight * float(signs @ np.log(costs / bounds))) if limits else 1.0
     steepness = weight * loss / costs
-    parts = [
-        slope + steepness @ domain.slopes(point, part)
-        for slope, part in zip(slopes, ("alpha", "beta"), strict=True)
-    ]
-    return np.asarray(factor * np.concatenate(parts))
+    alpha = slopes[0] + steepness @ domain.slopes(point, "alpha")
+    beta = slopes[1] + steepness @ domain.slopes(point, "beta")
+    return np.asarray(factor * np.concatenate([alpha, beta]))
 
 
 def softmax(layout: Layout, logits: Array) -> Array:

@@ -208,7 +208,11 @@ def _reseeded(settings: Seeded, seed: int) -> Seeded:
 
 def _tables_identity(run: Run) -> str:
     """What contributions and samples of a run's weights depend on."""
-    kinds = {"estimate": EstimateSettings, "sample": SampleSettings, "check": CheckSettings}
+    kinds: dict[str, type[Settings]] = {
+        "estimate": EstimateSettings,
+        "sample": SampleSettings,
+        "check": CheckSettings,
+    }
     settings = {name: run.settings(kind).model_dump(mode="json") for name, kind in kinds.items()}
     return identity_of({**settings, **_weights(run)})
 

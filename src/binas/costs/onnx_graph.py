@@ -34,6 +34,8 @@ def to_onnx(
     buffer: Any = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
+        # Padding is computed from the size of what arrives, which is fixed in the exported graph.
+        warnings.simplefilter("ignore", torch.jit.TracerWarning)
         torch.onnx.export(
             copy.deepcopy(module).eval(),
             tuple(inputs),

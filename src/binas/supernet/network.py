@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from binas.base.errors import ArchitectureError
 from binas.space.architecture import Architecture
-from binas.space.families import Shape, family_of
+from binas.space.families import NetworkRules, Shape, family_of
 from binas.space.networks import block_input_shapes, codes_of, input_shapes, network_sizes, stage_codes
 from binas.space.space import SearchSpace, Stage
 from binas.supernet.families import ElasticBlock
@@ -39,9 +39,9 @@ class Supernet(nn.Module):
         self.space = space
         channels, _, classes = network_sizes(space)
         shapes = input_shapes(space)
-        self.stem, _ = blocks_in_a_row(codes_of(space.stem), channels)
+        self.stem, _ = blocks_in_a_row(codes_of(space.stem), channels, space.rules)
         stages = [
-            nn.ModuleList(_elastic_blocks(stage, shape))
+            nn.ModuleList(_elastic_blocks(stage, shape, space.rules))
             for stage, shape in zip(space.stages, shapes[:-1], strict=True)
         ]
         self.head = head_of(space, shapes[-1].channels, classes)
@@ -160,9 +160,9 @@ def _run_stage(blocks: Sequence[ElasticBlock], x: Tensor, plans: Sequence[BlockP
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def _elastic_blocks(stage: Stage, entering: Shape) -> Iterator[ElasticBlock]:
+def _elastic_blocks(stage: Stage, entering: Shape, rules: NetworkRules) -> Iterator[ElasticBlock]:
     for codes, shape in zip(stage_codes(stage), block_input_shapes(stage, entering), strict=True):
-        yield family_of(stage).build_elastic(codes, shape.channels)
+        yield family_of(stage).build_elastic(codes, shape.channels, rules)
 
 
 def _mix(items: list[Tensor], weights: Tensor) -> Tensor:

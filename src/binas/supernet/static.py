@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from binas.base.errors import ArchitectureError
 from binas.space.architecture import Architecture
 from binas.space.blockstrings import parse_network, parse_repeated
-from binas.space.families import MOBILENET_V3, SqueezeRule
+from binas.space.families import DEFAULT_RULES, NetworkRules
 from binas.space.networks import codes_of, network_sizes, stage_codes
 from binas.space.space import SearchSpace
 from binas.supernet.plain import Head, blocks_in_a_row, initialise
@@ -26,6 +26,10 @@ class StaticNetwork(nn.Module):
         logits: Tensor = self.head(self.blocks(self.stem(images)))
         return logits
 
+    def row(self) -> list[nn.Module]:
+        """All blocks in order, whether they stand in stem, stages or head."""
+        return [block for part in (self.stem, self.blocks, self.head.blocks) for block in part.children()]
+
     @classmethod
     def from_string(
         cls,
@@ -35,24 +39,21 @@ class StaticNetwork(nn.Module):
         channels: int = 3,
         classes: int = 1000,
         features: int | None = None,
-        features_activation: str = "hs",
-        squeeze: SqueezeRule = MOBILENET_V3,
+        rules: NetworkRules = DEFAULT_RULES,
     ) -> StaticNetwork:
         """Build a network of the block-string grammar with fresh weights.
 
         ``text`` lists the blocks after the first convolution, which is ``stem``; a convolution before the
-        pooling is a last ``cn`` block. ``features`` is MobileNetV3's layer after the pooling; ``squeeze`` says
-        how squeeze-excite ratios are meant (:class:`SqueezeRule`). Blocks that name no activation use h-swish.
+        pooling is a last ``cn`` block. ``features`` is MobileNetV3's layer after the pooling; ``rules`` say how it
+        is padded and normalised and how squeeze-excite ratios are meant. Blocks that name no activation use h-swish.
         """
         for name, number in (("channels", channels), ("classes", classes), ("features", features or 1)):
             if number < 1:
                 raise ArchitectureError(f"{name} must be at least 1, got {number}.")
-        first, width = blocks_in_a_row(parse_repeated(stem), channels, squeeze)
+        first, width = blocks_in_a_row(parse_repeated(stem), channels, rules)
         codes = [code for stage in parse_network(text) for code in stage]
-        body, width = blocks_in_a_row(codes, width, squeeze)
-        network = cls(
-            channels, first, body, Head(nn.Identity(), width, classes, features, features_activation)
-        )
+        body, width = blocks_in_a_row(codes, width, rules)
+        network = cls(channels, first, body, Head(nn.Sequential(), width, classes, features, rules))
         initialise(network)
         return network
 
@@ -61,14 +62,14 @@ class StaticNetwork(nn.Module):
         """The network of an architecture with fresh weights."""
         channels, _, classes = network_sizes(space)
         space.check(architecture)
-        stem, width = blocks_in_a_row(codes_of(space.stem), channels)
+        stem, width = blocks_in_a_row(codes_of(space.stem), channels, space.rules)
         table = [stage_codes(stage) for stage in space.stages]
         codes = [
             table[s][b][space.config_index(s, b, name)]
             for s, names in enumerate(architecture.stages)
             for b, name in enumerate(names)
         ]
-        body, width = blocks_in_a_row(codes, width)
+        body, width = blocks_in_a_row(codes, width, space.rules)
         network = cls(channels, stem, body, head_of(space, width, classes))
         initialise(network)
         return network
@@ -76,5 +77,5 @@ class StaticNetwork(nn.Module):
 
 def head_of(space: SearchSpace, channels: int, classes: int) -> Head:
     """The head of a space with fresh weights, for ``channels`` that leave the last stage."""
-    blocks, channels = blocks_in_a_row(codes_of(space.head), channels)
-    return Head(blocks, channels, classes, space.features)
+    blocks, channels = blocks_in_a_row(codes_of(space.head), channels, space.rules)
+    return Head(blocks, channels, classes, space.features, space.rules)

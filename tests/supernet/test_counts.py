@@ -35,7 +35,10 @@ CODES = [
 @pytest.mark.parametrize("rules", [NetworkRules(), BY_INPUT], ids=["v3", "input"])
 @pytest.mark.parametrize("code", CODES)
 def test_blocks_of_every_kind(code: str, rules: NetworkRules) -> None:
-    block, trace = plain_block(parse_block(code), 8, rules).eval(), block_trace(parse_block(code), 8, 7, rules)
+    block, trace = (
+        plain_block(parse_block(code), 8, rules).eval(),
+        block_trace(parse_block(code), 8, 7, rules),
+    )
     images = torch.randn(1, 8, 7, 7)
     assert trace_work(trace) == counted(block, images)
     assert trace_peak(trace) == measured_peak(folded(block), images)

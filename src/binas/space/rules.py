@@ -45,9 +45,13 @@ class NetworkRules(Settings):
         "torch", description="torch: kernel // 2 zeros on every side; same: TensorFlow's, see margins"
     )
     norm_epsilon: float = Field(1e-5, gt=0, description="added to the variance by BatchNorm")
-    norm_momentum: float = Field(0.1, gt=0, le=1, description="share of a batch in the running statistics of BatchNorm")
+    norm_momentum: float = Field(
+        0.1, gt=0, le=1, description="share of a batch in the running statistics of BatchNorm"
+    )
     squeeze: SqueezeRule = SqueezeRule()
-    features_activation: Activation = Field("hs", description="after the layer between pooling and classifier")
+    features_activation: Activation = Field(
+        "hs", description="after the layer between pooling and classifier"
+    )
     mean: tuple[float, ...] | None = Field(None, description="per channel, of pixels in 0..1")
     std: tuple[float, ...] | None = Field(None, description="per channel, of pixels in 0..1")
 

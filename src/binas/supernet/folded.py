@@ -90,7 +90,9 @@ class FoldedMBConv:
             count = min(-(-(stop - start) // ROW_STEP) * ROW_STEP, total)
             begin = min(start, total - count)
             weight, shift = (whole[:channels] for whole in self.depthwise[kernel])
-            rows, padding = padded(inner[begin : begin + count], kernel, self.stride, self.block.depthwise.rules)
+            rows, padding = padded(
+                inner[begin : begin + count], kernel, self.stride, self.block.depthwise.rules
+            )
             filtered = act(F.conv2d(rows, weight, shift, self.stride, padding, 1, channels))
             begin += first
             parts += [filtered[rows.start - begin : rows.stop - begin] for rows in alike]

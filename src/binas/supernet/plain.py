@@ -42,7 +42,7 @@ def activation_layer(code: str) -> nn.Module:
 def padded(
     x: Tensor, kernel: int, stride: int, rules: NetworkRules, value: float = 0.0
 ) -> tuple[Tensor, tuple[int, int]]:
-    """What a k x k filter runs over: ``x`` with its margins where they differ, and the padding that is left to the filter."""
+    """What a k x k filter runs over: ``x``, with margins where they differ, and the padding left to the filter."""
     if rules.padding == "torch" or stride == 1:
         return x, (kernel // 2, kernel // 2)
     rows, columns = (rules.margins(int(size), kernel, stride) for size in x.shape[-2:])

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from binas.base.errors import ArchitectureError
 from binas.space.architecture import Architecture
 from binas.space.blockstrings import parse_network, parse_repeated
+from binas.space.described import NetworkDescription
 from binas.space.families import DEFAULT_RULES, NetworkRules
 from binas.space.networks import codes_of, network_sizes, stage_codes
 from binas.space.space import SearchSpace
@@ -56,6 +57,18 @@ class StaticNetwork(nn.Module):
         network = cls(channels, first, body, Head(nn.Sequential(), width, classes, features, rules))
         initialise(network)
         return network
+
+    @classmethod
+    def from_description(cls, network: NetworkDescription) -> StaticNetwork:
+        """Build a described network with fresh weights."""
+        return cls.from_string(
+            network.blocks,
+            stem=network.stem,
+            channels=network.channels,
+            classes=network.classes,
+            features=network.features,
+            rules=network.rules,
+        )
 
     @classmethod
     def from_architecture(cls, space: SearchSpace, architecture: Architecture) -> StaticNetwork:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
 from binas.base.errors import SpaceError
 from binas.space.rules import DEFAULT_RULES, SqueezeRule
 

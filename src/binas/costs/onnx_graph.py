@@ -35,7 +35,7 @@ def to_onnx(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         # Padding is computed from the size of what arrives, which is fixed in the exported graph.
-        warnings.simplefilter("ignore", torch.jit.TracerWarning)
+        warnings.filterwarnings("ignore", message="Converting a tensor to a Python integer")
         torch.onnx.export(
             copy.deepcopy(module).eval(),
             tuple(inputs),

@@ -108,7 +108,7 @@ def _stage(name: str, row: Row, width: int, shares: Sequence[float]) -> Stage:
     inputs = [width, *(code.channels for code in row[:-1])]
     blocks = tuple(tuple(_configs(code, own, shares)) for code, own in zip(row, inputs, strict=True))
     first = row[0]
-    attributes = {
+    attributes: dict[str, OptionValue] = {
         "family": ELASTIC[first.kind],
         "channels": first.channels,
         "stride": first.stride,
@@ -121,7 +121,9 @@ def _configs(code: BlockCode, inputs: int, shares: Sequence[float]) -> Iterator[
     """From the lightest to the block itself."""
     key = "ratio" if code.kind == "bt" else "expansion"
     squeezes: list[OptionValue] = [False, code.se == 0.25 or code.se] if code.se else [False]
-    for ratio, kernel, se in itertools.product(_ratios(code, inputs, shares), _kernels(code.kernel), squeezes):
+    for ratio, kernel, se in itertools.product(
+        _ratios(code, inputs, shares), _kernels(code.kernel), squeezes
+    ):
         options: dict[str, OptionValue] = {key: ratio, "kernel": kernel}
         if code.se:
             options["se"] = se

@@ -232,8 +232,9 @@ def _check_codes(space: SearchSpace, document: YamlDocument, where: str) -> None
 def _build(parsed: SpaceFile) -> SearchSpace:
     plain = parsed.model_dump(exclude={"format", "version", "stages", "stem", "head", "rules"})
     stages = tuple(_build_stage(stage) for stage in parsed.stages)
-    fixed = {"stem": tuple(parsed.stem), "head": tuple(parsed.head)}
-    return SearchSpace(stages=stages, rules=parsed.rules, **fixed, **plain)
+    return SearchSpace(
+        stages=stages, stem=tuple(parsed.stem), head=tuple(parsed.head), rules=parsed.rules, **plain
+    )
 
 
 def _build_stage(entry: StageEntry) -> Stage:

@@ -63,4 +63,4 @@ def body_of(plain: nn.Module, wanted: nn.Module) -> list[nn.Module]:
         raise ModelError(
             f"the block does not fit the config that shall take over its weights: it is {plain}, not {wanted}."
         )
-    return list(plain.body.children())  # type: ignore[union-attr, operator]
+    return list(plain.body.children())  # type: ignore[union-attr]

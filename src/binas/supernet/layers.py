@@ -196,7 +196,7 @@ class ElasticConv(nn.Module):
     def absorb(self, plain: nn.Module, norm: str = SHARED) -> None:
         """Take over the weights of a plain layer as those of a choice; the inverse of :meth:`static`."""
         assert isinstance(plain, ConvNorm)
-        weight: Tensor = plain.conv.weight.detach()  # type: ignore[union-attr, operator, assignment]
+        weight: Tensor = plain.conv.weight.detach()  # type: ignore[union-attr, operator]
         outputs, inputs, kernel, _ = weight.shape
         self.weights[f"k{kernel}"].data[:outputs, :inputs] = weight
         self.norm(norm).copy_from(plain.norm)  # type: ignore[arg-type]

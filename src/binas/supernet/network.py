@@ -130,7 +130,9 @@ class Supernet(nn.Module):
         try:
             self.block(stage, block).absorb(plain, self.space.config_index(stage, block, config))
         except ModelError as error:
-            raise ModelError(f"block {block + 1} of stage {self.space.stages[stage].name!r}: {error}") from error
+            raise ModelError(
+                f"block {block + 1} of stage {self.space.stages[stage].name!r}: {error}"
+            ) from error
 
     def _absorb_classifier(self, head: Head, new: bool) -> None:
         own = self.head

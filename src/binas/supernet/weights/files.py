@@ -18,7 +18,11 @@ from binas.base.errors import ModelError
 from binas.base.files import exists
 
 PYTORCH = (".pth", ".pt", ".bin", ".ckpt")
-INSIDE = ("state_dict", "model_state_dict", "model")  # where training scripts put the weights beside other things
+INSIDE = (
+    "state_dict",
+    "model_state_dict",
+    "model",
+)  # where training scripts put the weights beside other things
 PREFIXES = ("module.", "_orig_mod.", "model.")  # of DataParallel, torch.compile and wrappers
 UNUSED = "num_batches_tracked"  # BatchNorm counts batches; nothing here depends on it
 
@@ -37,7 +41,9 @@ class WeightFile:
         wrong = [str(name) for name, value in tensors.items() if not isinstance(value, Tensor)]
         if wrong or not tensors:
             what = f"{wrong[0][:80]!r} is no tensor" if wrong else "it is empty"
-            raise ModelError(f"{where} does not hold the weights of a network: {what}. Save model.state_dict().")
+            raise ModelError(
+                f"{where} does not hold the weights of a network: {what}. Save model.state_dict()."
+            )
         named = _without_prefix({str(name): value.detach() for name, value in tensors.items()})
         kept = {name: value for name, value in named.items() if not name.endswith(UNUSED)}
         _check_numbers(kept, where)
@@ -60,7 +66,9 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
     try:
         return dict(load_file(path))
     except (SafetensorError, OSError, ValueError, KeyError) as error:
-        raise ModelError(f"{path} cannot be read as safetensors ({error}); it may be cut off. Copy it again.") from error
+        raise ModelError(
+            f"{path} cannot be read as safetensors ({error}); it may be cut off. Copy it again."
+        ) from error
 
 
 def _read_pytorch(path: Path) -> Mapping[str, Any]:

@@ -45,7 +45,9 @@ def _known(key: str, layout: NameLayout, name: str) -> KnownNetwork:
     )
     fields = {key: getattr(base, key) for key in NetworkDescription.model_fields}
     return KnownNetwork(
-        f"{layout.library}/{name}", NetworkDescription.model_validate({**fields, "name": name, "rules": rules}), key
+        f"{layout.library}/{name}",
+        NetworkDescription.model_validate({**fields, "name": name, "rules": rules}),
+        key,
     )
 
 

@@ -63,7 +63,9 @@ def load_network(
     fitting = [match for match in matches if not match.problems]
     if len(fitting) > 1:
         names = ", ".join(match.known.name for match in fitting)
-        raise ModelError(f"the weights of {file.where} fit several networks that differ in their rules: name one of {names}.")
+        raise ModelError(
+            f"the weights of {file.where} fit several networks that differ in their rules: name one of {names}."
+        )
     if not fitting:
         closest = min(matches, key=lambda match: len(match.problems))
         raise ModelError(_refusal(closest, file))
@@ -128,7 +130,9 @@ def _shape(tensor: Tensor) -> tuple[int, ...]:
 
 
 def _refusal(match: _Match, file: WeightFile) -> str:
-    headline = f"the weights of {file.where} are not those of {match.known.name}, the closest of what was asked for"
+    headline = (
+        f"the weights of {file.where} are not those of {match.known.name}, the closest of what was asked for"
+    )
     advice = "Name the network they were trained as, or describe its blocks."
     return several(headline, match.problems, advice, most=6)
 
@@ -142,6 +146,8 @@ def _built(match: _Match, file: WeightFile, classes: int | None) -> LoadedNetwor
         )
     with torch.device("meta"):
         network = StaticNetwork.from_description(description)
-    counts = {name: torch.zeros((), dtype=torch.int64) for name in network.state_dict() if name not in match.tensors}
+    counts = {
+        name: torch.zeros((), dtype=torch.int64) for name in network.state_dict() if name not in match.tensors
+    }
     network.load_state_dict({**match.tensors, **counts}, assign=True)
     return LoadedNetwork(network.eval(), description, match.known.layout, tuple(match.pairs), file.notes)

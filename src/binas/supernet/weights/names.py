@@ -50,7 +50,9 @@ class NameLayout(Settings):
     version: Literal[1]
     library: str
     stem: Names = Field(description="convolution and BatchNorm of the first convolution")
-    blocks: dict[str, dict[str, Names]] = Field(description="by kind of block and layer; squeeze: its two layers")
+    blocks: dict[str, dict[str, Names]] = Field(
+        description="by kind of block and layer; squeeze: its two layers"
+    )
     last: Names | None = Field(None, description="the convolution before the pooling, where it stands apart")
     features: str | None = Field(None, description="the layer between pooling and classifier")
     classifier: str
@@ -96,7 +98,9 @@ def pairs(layout: NameLayout, description: NetworkDescription, network: StaticNe
 def _pairs(layout: NameLayout, description: NetworkDescription, network: StaticNetwork) -> Iterator[Pair]:
     yield from _both("stem.0", layout.stem, "the first convolution")
     places = [(s, b, code) for s, stage in enumerate(description.stages) for b, code in enumerate(stage)]
-    for place, ((stage, block, code), module) in enumerate(zip(places, network.blocks.children(), strict=True)):
+    for place, ((stage, block, code), module) in enumerate(
+        zip(places, network.blocks.children(), strict=True)
+    ):
         at = {"stage": _Place(stage), "block": _Place(block), "place": _Place(place)}
         where = f"block {block + 1} of stage {stage + 1} ({code})"
         if code.kind == "cn" and layout.last is not None and place == len(places) - 1:
@@ -123,14 +127,19 @@ def _block(
         else:
             yield from _both(path, filled, f"{where}, {role}")
     if isinstance(module, PlainBlock) and isinstance(module.shortcut, ConvNorm):
-        yield from _both(f"{ours}.shortcut", _filled(_name(named, "shortcut", kind), at), f"{where}, shortcut")
+        yield from _both(
+            f"{ours}.shortcut", _filled(_name(named, "shortcut", kind), at), f"{where}, shortcut"
+        )
 
 
 def _layers(path: str, module: nn.Module) -> list[tuple[str, nn.Module]]:
     """The layers with weights of a block, in order, with their names."""
     if isinstance(module, ConvNorm):
         return [(path, module)]
-    return [(f"{path}.body.{name}", part) for name, part in getattr(module, "body", nn.Identity()).named_children()]
+    return [
+        (f"{path}.body.{name}", part)
+        for name, part in getattr(module, "body", nn.Identity()).named_children()
+    ]
 
 
 def _name(named: dict[str, Names], role: str, kind: str) -> Names:

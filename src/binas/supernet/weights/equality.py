@@ -102,7 +102,7 @@ def compare(logits: Tensor, wanted: Tensor) -> Agreement:
 def _logits(output: Any, description: NetworkDescription) -> Tensor:
     if not isinstance(output, Tensor):
         raise ModelError(
-            f"the module gives a {type(output).__name__}, not a tensor of logits; wrap it in one that gives the logits alone."
+            f"the module gives a {type(output).__name__}, not a tensor of logits; wrap it in one that gives these."
         )
     if output.ndim != 2 or output.shape[1] != description.classes:
         raise ModelError(
@@ -114,8 +114,8 @@ def _logits(output: Any, description: NetworkDescription) -> Tensor:
 
 def _unequal(loaded: LoadedNetwork, agreement: Agreement) -> str:
     return (
-        f"the network {loaded.description.name} does not compute what its source computes: {agreement.sentence()}. Its rules "
-        f"(padding, BatchNorm epsilon, activations, squeeze-excite) are not those the weights were trained with."
+        f"the network {loaded.description.name} does not compute what its source computes: {agreement.sentence()}. "
+        "Its rules (padding, BatchNorm epsilon, activations, squeeze-excite) are not those the weights were trained with."
     )
 
 

@@ -61,7 +61,7 @@ def networks_called(name: str) -> list[KnownNetwork]:
 
 
 def _names(known: KnownNetwork) -> set[str]:
-    library, _, name = known.name.partition("/")
+    name = known.name.partition("/")[2]
     described = known.names.networks[name].network
     return {_plain(text) for text in (known.name, name, described)}
 

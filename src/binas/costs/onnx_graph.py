@@ -34,7 +34,9 @@ def to_onnx(
     buffer: Any = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        # Padding is computed from the size of what arrives, which is fixed in the exported graph.
+        # Margins are computed from the size of what arrives, which is fixed in the graph; the exporter leaves them as small
+        # operations on constants, which runtimes fold (onnxruntime makes them part of the convolution).
+        warnings.filterwarnings("ignore", message="Constant folding")
         warnings.filterwarnings("ignore", message="Converting a tensor to a Python integer")
         torch.onnx.export(
             copy.deepcopy(module).eval(),

@@ -25,6 +25,10 @@ class KnownNetwork:
         """What the library calls its weights."""
         return layouts()[self.layout]
 
+    def called(self, name: str) -> bool:
+        """Whether the library calls it so, with or without the library's own name."""
+        return _plain(name) in (_plain(self.name), _plain(self.name.partition("/")[2]))
+
 
 @cache
 def known_networks() -> dict[str, KnownNetwork]:
@@ -52,18 +56,16 @@ def _known(key: str, layout: NameLayout, name: str) -> KnownNetwork:
 
 
 def networks_called(name: str) -> list[KnownNetwork]:
-    """The networks a user may mean: by library and name, by name, or by the name of the described network."""
-    wanted = _plain(name)
-    found = [known for known in known_networks().values() if wanted in _names(known)]
+    """The networks a user may mean: those a library calls so, and those made as the described network of that name."""
+    known = known_networks().values()
+    found = [one for one in known if one.called(name) or _plain(name) == _plain(_described(one))]
     if not found:
         raise ModelError(f"there is no known network {name[:80]!r}; known are {', '.join(known_networks())}.")
     return found
 
 
-def _names(known: KnownNetwork) -> set[str]:
-    name = known.name.partition("/")[2]
-    described = known.names.networks[name].network
-    return {_plain(text) for text in (known.name, name, described)}
+def _described(known: KnownNetwork) -> str:
+    return known.names.networks[known.name.partition("/")[2]].network
 
 
 def _plain(name: str) -> str:

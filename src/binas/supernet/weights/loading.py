@@ -61,6 +61,8 @@ def load_network(
     file = _weight_file(weights)
     matches = [_match(known, file) for known in _candidates(network, layout)]
     fitting = [match for match in matches if not match.problems]
+    if isinstance(network, str):  # a library's own name before that of the structure, which several may share
+        fitting = [match for match in fitting if match.known.called(network)] or fitting
     if len(fitting) > 1:
         names = ", ".join(match.known.name for match in fitting)
         raise ModelError(

@@ -116,8 +116,7 @@ class Run:
         """The images, checked against the space and against the record of the run's first look at them."""
         from binas.data.loading import load_data
 
-        data = load_data(self.config.data)
-        data.check(self.space)
+        data = load_data(self.config.data).for_space(self.space)
         if self.recorded_images not in (None, data.fingerprint()):
             raise DataError(
                 f"the images of {self.folder / FILE} are no longer those this run was made with, so held-out images may "

@@ -57,23 +57,26 @@ class CodeBlueprint:
     def stem(self) -> nn.Module:
         """The convolutions before the stages."""
         channels, _, _ = network_sizes(self.space)
-        return blocks_in_a_row(codes_of(self.space.stem), channels)[0]
+        return blocks_in_a_row(codes_of(self.space.stem), channels, self.space.rules)[0]
 
     def elastic(self, stage: int, block: int) -> ElasticBlock:
         """As the stage's family builds it."""
         item = self.space.stages[stage]
-        return family_of(item).build_elastic(stage_codes(item)[block], self._shapes[stage][block])
+        return family_of(item).build_elastic(
+            stage_codes(item)[block], self._shapes[stage][block], self.space.rules
+        )
 
     def plain(self, stage: int, block: int, config: int) -> nn.Module:
         """The block of one config."""
         code = stage_codes(self.space.stages[stage])[block][config]
-        return plain_block(code, self._shapes[stage][block])
+        return plain_block(code, self._shapes[stage][block], self.space.rules)
 
     def head(self) -> nn.Module:
         """Fixed blocks, pooling, features, classifier."""
         _, _, classes = network_sizes(self.space)
-        blocks, channels = blocks_in_a_row(codes_of(self.space.head), input_shapes(self.space)[-1].channels)
-        return Head(blocks, channels, classes, self.space.features)
+        entering, rules = input_shapes(self.space)[-1].channels, self.space.rules
+        blocks, channels = blocks_in_a_row(codes_of(self.space.head), entering, rules)
+        return Head(blocks, channels, classes, self.space.features, rules)
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,11 @@ from small_data import bars
 from torch import Tensor, nn
 
 import binas
-from binas.base.errors import BinasError, ConfigError, FileError, SpaceError
+from binas.base.errors import BinasError, ConfigError, ModelError, SpaceError
 from binas.costs.analytic import analytic_costs
+from binas.run.models import built, traced
 from binas.run.run import open_run
-from binas.run.shrinking import built, of_the_model, shrink, traced
+from binas.run.shrinking import of_the_model, shrink
 from binas.search.limits import parse_limits
 from binas.supernet.network import extract
 from tiny_run import SPACE, call
@@ -141,10 +142,10 @@ def no_module(folder: Path) -> None:
 
 
 WRONG = {
-    "weights of another network": (wrong_weights, FileError, "not those of this model"),
-    "a truncated file": (truncated, FileError, "not those of this model"),
-    "a pickled module": (pickled, FileError, "not those of this model"),
-    "no file": (lambda folder: built(own_model("resnet"), folder / "none.pth"), FileError, "no file"),
+    "weights of another network": (wrong_weights, ModelError, "not those of this model"),
+    "a truncated file": (truncated, ModelError, "not a safetensors|cannot|damaged|no safetensors"),
+    "a pickled module": (pickled, ModelError, "tensors"),
+    "no file": (lambda folder: built(own_model("resnet"), folder / "none.pth"), ModelError, "no weight file"),
     "no function": (no_function, ConfigError, "no function 'build'"),
     "no module": (no_module, ConfigError, "not a torch.nn.Module"),
     "no such model": (lambda folder: built("model:build"), ConfigError, "FILE.py:FUNCTION"),
@@ -187,7 +188,7 @@ def test_the_command_goes_on_where_it_was(images: Path, tmp_path: Path) -> None:
     assert "nothing done now" in said
     assert open_run(out).space.network is not None
     assert binas.shrink is shrink
-    assert issubclass(FileError, BinasError)
+    assert issubclass(ModelError, BinasError)
 
 
 def flat(settings: dict[str, Any]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def elastic(model: nn.Module) -> tuple[SearchSpace, Supernet]:
     found = trace(model, IMAGE)
     space = space_of_graph(found.graph, "own")
     supernet = Supernet(space).eval()
-    fill(space, found.weights, supernet)
+    fill(found.weights, supernet)
     return space, supernet
 
 

@@ -112,14 +112,9 @@ def run(
     "shrink",
     "binas shrink my_model.py:build --weights best.safetensors --data photos --out runs/small -l latency=8ms",
     "binas shrink my_model.py:build --weights best.pth --data photos -l latency=75% -l latency=50% --time 1h",
+    "binas shrink --network efficientnet_lite0 --weights lite0.pth --data photos --out runs/small -l latency=50%",
 )
 def shrink(
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="FILE.py:FUNCTION, a function without arguments that builds the model.", metavar="MODEL"
-        ),
-    ],
     data: Annotated[
         Path, typer.Option(help="Folder with one subfolder of images per class, or an .npz file.")
     ],
@@ -128,14 +123,26 @@ def shrink(
         typer.Option(
             "--limit",
             "-l",
-            help="COST=QUANTITY, e.g. latency=8ms; a percentage is of what the model itself costs. Repeatable: each is a "
-            "question of its own.",
+            help="COST=QUANTITY, e.g. latency=8ms; a percentage is of what the model itself costs. Repeatable: each is "
+            "a question of its own.",
         ),
     ],
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            help="FILE.py:FUNCTION, a function without arguments that builds the model.", metavar="MODEL"
+        ),
+    ] = None,
+    network: Annotated[str | None, typer.Option(help="Instead of MODEL: a known network by name.")] = None,
     weights: Annotated[
         Path | None, typer.Option(help="Weights of the model: safetensors, or a state dict of torch.")
     ] = None,
     out: Out = Path("runs/small"),
+    mean: Annotated[
+        list[float] | None,
+        typer.Option(help="Per channel, of pixels in 0..1, as the model was trained with."),
+    ] = None,
+    std: Annotated[list[float] | None, typer.Option(help="Per channel, with --mean.")] = None,
     time: Time = None,
     changes: Set = None,
     progress: Any = None,
@@ -145,11 +152,11 @@ def shrink(
     Your model is the largest network and the teacher; nothing is trained from scratch. Afterwards it is a run as any other.
     """
     from binas.run.config import read_change
-    from binas.run.shrinking import shrink_run
+    from binas.run.shrinking import Wish, shrink_run
 
     more = [read_change(text) for text in changes or ()]
-    started, done = shrink_run(model, data, limit, out, weights, more, progress, time)
-    return _finished(started, done)
+    wish = Wish(data, limit, model, network, weights, mean=mean or None, std=std or None)
+    return _finished(*shrink_run(wish, out, more, progress, time))
 
 
 def _whole_run(

@@ -118,7 +118,7 @@ class GraphBlueprint:
         return Piece(self.network.head.entering, self.network.head.nodes)
 
 
-def fill(space: SearchSpace, weights: dict[str, Tensor], *parts: nn.Module) -> None:
+def fill(weights: dict[str, Tensor], *parts: nn.Module) -> None:
     """Give the modules of a graph's parts the weights of a traced model, by the names of their nodes."""
     for part in parts:
         for module in part.modules():

@@ -358,7 +358,7 @@ class TestEfficientNetLite:
                 {985, 308, 309, 310},
             ),  # daisy, or an insect on a flower
             ("skimage.data", "chelsea.png", {281, 282, 285}),  # tabby, tiger cat, Egyptian cat
-            ("skimage.data", "coffee.png", {504, 967, 968}),  # coffee mug, espresso, cup
+            ("skimage.data", "coffee.png", {967}),  # espresso
         ],
     )
     def test_photographs_are_seen_for_what_they_are(self, lite0, package, picture, classes) -> None:  # type: ignore[no-untyped-def]
@@ -374,5 +374,5 @@ class TestEfficientNetLite:
         pixels = torch.from_numpy(np.asarray(image) / 255.0).permute(2, 0, 1).float()
         mean, std = (torch.tensor(values).view(3, 1, 1) for values in (rules.mean, rules.std))
         with torch.no_grad():
-            best = loaded.network(((pixels - mean) / std)[None])[0].topk(3).indices.tolist()
-        assert classes & set(best), best
+            best = int(loaded.network(((pixels - mean) / std)[None]).argmax())
+        assert best in classes

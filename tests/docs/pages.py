@@ -12,6 +12,7 @@ from pathlib import Path
 HOUSE = Path(__file__).parent.parent.parent
 NOT_RUN = "Not run by the tests: "  # visible above the block, with the reason; such a block is only read
 MINUTES = "Takes minutes"  # visible too; such a page is run by `pytest -m slow`
+OF_CI = re.compile(r"<!-- (?:demo|tests) -->\n$")  # the two commands of the README, which .ci/run and people run
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)(?P<info>[^\n]*)\n(?P<text>.*?)^(?P=indent)```$", re.M | re.S)
 TITLE = re.compile(r'title="([^"]*)"')
 
@@ -49,13 +50,21 @@ def blocks(page: Path) -> list[Block]:
     """The fenced blocks of a page, in order."""
     text = page.read_text(encoding="utf-8")
     return [
-        Block(page, text.count("\n", 0, found.start()) + 1, found["language"], _title(found["info"]), found["text"])
+        Block(
+            page,
+            text.count("\n", 0, found.start()) + 1,
+            found["language"],
+            _title(found["info"], text[: found.start()]),
+            found["text"],
+        )
         for found in FENCE.finditer(text)
     ]
 
 
-def _title(info: str) -> str:
+def _title(info: str, before: str) -> str:
     found = TITLE.search(info)
+    if OF_CI.search(before):
+        return f"{NOT_RUN}installs packages"
     return found[1] if found else ""
 
 
@@ -66,8 +75,8 @@ def prose(page: Path) -> str:
 
 def spans(page: Path) -> Iterator[str]:
     """What stands between single backticks."""
-    for found in re.finditer(r"(?<!`)`([^`\n]+)`(?!`)", prose(page)):
-        yield found[1]
+    for found in re.finditer(r"(?<!`)`((?:[^`\n]|\n(?!\n))+)`(?!`)", prose(page)):
+        yield " ".join(found[1].split())
 
 
 def commands(block: Block) -> list[list[str]]:

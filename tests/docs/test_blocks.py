@@ -1,25 +1,24 @@
 """Every block of the documentation is carried out, page by page, in a folder of its own.
 
 Bash blocks call `binas` in this process; Python blocks of a page share their names. `RUN` and `runs/photos` are a finished
-tiny run, `DIR` the paper's tables, `photos` a folder of images and `photos.yaml` a configuration. What needs hours, a network
+tiny run, `DIR` the paper's tables and `photos.yaml` the configuration of that run. What needs hours, a network
 or a device says so in its title and is only read (test_pages.py); pages that take minutes are slow.
 """
 
 import contextlib
+import re
 import shutil
 from io import StringIO
 
-import numpy as np
 import pytest
-from PIL import Image
 from pages import HOUSE, MINUTES, blocks, commands, written_pages
-from small_data import bars
 
 from binas.testing.paper_example import write_paper_example
 from tiny_run import call, one_thread, write_config
 
 JOURNAL = HOUSE / "benchmarks" / "results"  # records of what was run, not examples
-FAST = {"": (), "text": (), "csv": (), "json": (), "yaml": (), "toml": ()}  # not carried out: test_pages.py reads them
+FILE = re.compile(r"[\w.-]+\.(?:yaml|json|csv)")  # a block with the name of a file above it is that file
+FAST = ("", "text", "csv", "json", "yaml", "toml")  # not carried out: test_pages.py reads them
 
 
 def page_marks(page):
@@ -43,16 +42,7 @@ def stage(tmp_path_factory):
     config.rename(folder / "photos.yaml")
     shutil.copytree(folder / "RUN", folder / "runs" / "photos")
     write_paper_example(folder / "DIR")
-    pictures(folder / "photos")
     return folder
-
-
-def pictures(folder):
-    """A folder of small PNG files, one subfolder per class."""
-    made = bars(160)
-    for number, (image, label) in enumerate(zip(made["images"], made["labels"], strict=True)):
-        (folder / f"class{label}").mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.asarray(image, np.uint8).squeeze()).save(folder / f"class{label}" / f"{number}.png")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -61,6 +51,8 @@ def test_the_blocks_of_a_page_work(page, stage, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__docs__"}
     for block in blocks(page):
+        if FILE.fullmatch(block.title):
+            (tmp_path / block.title).write_text(block.text, encoding="utf-8")
         if not block.run or block.language in FAST:
             continue
         assert block.language in ("bash", "python"), f"{block.place}: what is {block.language}?"

@@ -5,7 +5,6 @@ import re
 import shlex
 import tomllib
 
-import click
 import pytest
 import typer
 import yaml
@@ -22,6 +21,7 @@ AHEAD = {"reproduce"}  # named by the paper map; checked as soon as the command 
 PLACEHOLDER = re.compile(r"^(?:\.\.\.|[A-Z_]+\|.*)$")
 PAGES = [pytest.param(page, id=str(page.relative_to(HOUSE))) for page in written_pages()]
 COMMAND = typer.main.get_command(app)
+USAGE = typer.BadParameter.__mro__[1]  # UsageError, of the click that typer uses
 
 
 def anchors(page):
@@ -65,7 +65,7 @@ def faults(words):
         return []
     words = [word for word in words if not PLACEHOLDER.match(word)]
     command, names = COMMAND, []
-    while words and isinstance(command, click.Group):
+    while words and hasattr(command, "commands") and not words[0].startswith("-"):
         chosen = words.pop(0)
         names.append(chosen)
         choices = chosen.split("|")
@@ -74,12 +74,20 @@ def faults(words):
             return [f"no command {' '.join(names)}"] if unknown else []
         command = command.commands[choices[0]]
     words = words[: words.index(">")] if ">" in words else words
-    context = click.Context(command, info_name=" ".join(names), resilient_parsing=True)
     try:
-        command.parse_args(context, list(words))
-    except click.UsageError as error:
-        return [f"binas {' '.join(names)}: {error.format_message()}"]
+        command.make_parser(command.context_class(command)).parse_args(list(words))
+    except USAGE as error:
+        said = f"binas {' '.join(names)}: {error.format_message()}"
+        return [] if said.endswith("requires an argument.") else [said]  # prose names options without their values
     return [f"{key}: no such setting" for key in keys(words) if not is_setting(key)]
+
+
+def test_what_is_not_there_is_found():
+    assert faults(["search", "DIR", "--limitz", "latency=45ms"])
+    assert faults(["serch", "DIR"])
+    assert faults(["run", "--out", "RUN", "--set", "train.epochs=3"])
+    assert not faults(["space", "list|show", "demo"])
+    assert not faults(["run", "--out", "RUN", "--set", "train.heaviest.epochs=3"])
 
 
 def keys(words):
@@ -89,7 +97,7 @@ def keys(words):
 
 def is_setting(key):
     reference = (HOUSE / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
-    return f"| `{key}" in reference or key.isupper() or key in ("key", "part.setting", "PART.SETTING")
+    return f"| `{key}`" in reference or key.isupper() or key in ("key", "part.setting", "PART.SETTING")
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -110,7 +110,7 @@ def test_nas_bench_macro_has_no_two_equal_networks() -> None:
 
 @pytest.mark.parametrize("name", ["small-32", "photos-96", "photos-160"])
 def test_spaces_for_photos_build_at_every_size_they_are_chosen_for(name: str) -> None:
-    """The lightest and the heaviest network: logits of every class, and the MACs that docs/spaces.md states."""
+    """The lightest and the heaviest network: logits of every class, and the MACs that docs/howto/space.md states."""
     import torch
 
     from binas.costs.analytic import architecture_work

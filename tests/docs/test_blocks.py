@@ -36,7 +36,7 @@ PAGES = [
 def stage(tmp_path_factory):
     """What pages may take for granted, made once."""
     folder = tmp_path_factory.mktemp("stage")
-    config = write_config(folder)
+    config = write_config(folder, sample={"count": 12})  # learned predictors want ten
     code, said = call("run", config, "--out", folder / "RUN", "--quiet")
     assert code == 0, said
     config.rename(folder / "photos.yaml")

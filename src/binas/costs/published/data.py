@@ -56,6 +56,9 @@ class PublishedNetwork(_Value):
     top1: float = Field(description="ImageNet top-1 accuracy in percent")
     top1_source: str
     xeon_ms: float | None = Field(default=None, description="published latency on an Intel Xeon at batch 1")
+    cost: str | None = Field(
+        default=None, description="search and training of N networks in GPU hours, by the BINAS paper's table 1"
+    )
 
 
 class _PublishedFile(_Value):

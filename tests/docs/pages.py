@@ -11,7 +11,7 @@ from pathlib import Path
 
 HOUSE = Path(__file__).parent.parent.parent
 NOT_RUN = "Not run by the tests: "  # visible above the block, with the reason; such a block is only read
-MINUTES = "Takes minutes"  # visible too; such a page is run by `pytest -m slow`
+SLOW = "Takes "  # so long, visible too; such a page is run by `pytest -m slow`
 OF_CI = re.compile(r"<!-- (?:demo|tests) -->\n$")  # the two commands of the README, which .ci/run and people run
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)(?P<info>[^\n]*)\n(?P<text>.*?)^(?P=indent)```$", re.M | re.S)
 TITLE = re.compile(r'title="([^"]*)"')

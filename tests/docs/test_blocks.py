@@ -2,7 +2,7 @@
 
 Bash blocks call `binas` in this process; Python blocks of a page share their names. `RUN` and `runs/photos` are a finished
 tiny run, `DIR` the paper's tables and `photos.yaml` the configuration of that run. What needs hours, a network
-or a device says so in its title and is only read (test_pages.py); pages that take minutes are slow.
+or a device says so in its title and is only read (test_pages.py); a page with a block that "Takes" long is slow.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import shutil
 from io import StringIO
 
 import pytest
-from pages import HOUSE, MINUTES, blocks, commands, written_pages
+from pages import HOUSE, SLOW, blocks, commands, written_pages
 
 from binas.testing.paper_example import write_paper_example
 from tiny_run import call, one_thread, write_config
@@ -22,7 +22,7 @@ FAST = ("", "text", "csv", "json", "yaml", "toml")  # not carried out: test_page
 
 
 def page_marks(page):
-    return [pytest.mark.slow] if any(block.title.startswith(MINUTES) for block in blocks(page)) else []
+    return [pytest.mark.slow] if any(block.title.startswith(SLOW) for block in blocks(page)) else []
 
 
 PAGES = [

@@ -189,7 +189,9 @@ def main() -> int:
         "--quick", action="store_true", help="judge what is kept; make one demo where there is none"
     )
     parser.add_argument("--fresh", action="store_true", help="throw away what is kept")
-    parser.add_argument("--record", action="store_true", help="write the tables into benchmarks/results/demo.md")
+    parser.add_argument(
+        "--record", action="store_true", help="write the tables into benchmarks/results/demo.md"
+    )
     options = parser.parse_args()
     if options.fresh:
         shutil.rmtree(CACHE, ignore_errors=True)

@@ -9,6 +9,7 @@ import contextlib
 import re
 import shutil
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from pages import HOUSE, SLOW, blocks, commands, written_pages
@@ -70,8 +71,7 @@ def carry_out(block):
         code, said = call(*words)
         assert code == 0, f"{block.place}: binas {' '.join(words)}\n{said}"
         if file:
-            with open(file[0], "w", encoding="utf-8") as opened:
-                opened.write(said)
+            Path(file[0]).write_text(said, encoding="utf-8")
 
 
 def partition(words, mark):

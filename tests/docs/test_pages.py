@@ -1,4 +1,4 @@
-"""What can be checked by reading: links lead somewhere, files that are named exist, commands have the options that are written."""
+"""What can be checked by reading: links lead somewhere, named files exist, commands have the options that are written."""
 
 import json
 import re
@@ -25,7 +25,10 @@ USAGE = typer.BadParameter.__mro__[1]  # UsageError, of the click that typer use
 
 def anchors(page):
     """The anchors of a page; headings are kept such that every renderer makes the same of them."""
-    return {slugify(re.sub(r"[`*]", "", title), "-") for title in HEADING.findall(page.read_text(encoding="utf-8"))}
+    return {
+        slugify(re.sub(r"[`*]", "", title), "-")
+        for title in HEADING.findall(page.read_text(encoding="utf-8"))
+    }
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -66,7 +69,9 @@ def faults(words):
         chosen = words.pop(0)
         names.append(chosen)
         choices = chosen.split("|")
-        unknown = [name for name in choices if name not in command.commands and name not in ("TASK", "COMMAND")]
+        unknown = [
+            name for name in choices if name not in command.commands and name not in ("TASK", "COMMAND")
+        ]
         if unknown or choices[0] not in command.commands:
             return [f"no command {' '.join(names)}"] if unknown else []
         command = command.commands[choices[0]]
@@ -75,7 +80,9 @@ def faults(words):
         command.make_parser(command.context_class(command)).parse_args(list(words))
     except USAGE as error:
         said = f"binas {' '.join(names)}: {error.format_message()}"
-        return [] if said.endswith("requires an argument.") else [said]  # prose names options without their values
+        return (
+            [] if said.endswith("requires an argument.") else [said]
+        )  # prose names options without their values
     return [f"{key}: no such setting" for key in keys(words) if not is_setting(key)]
 
 

@@ -15,11 +15,13 @@ LOADED = re.compile(r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="?(?:http
 @pytest.mark.slow
 def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path):
     pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install 'binas[docs]'")
-    offline = {name: NOWHERE for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")}
+    offline = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), NOWHERE)
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     environment = {**os.environ, **offline, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, cwd=HOUSE, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     pages = list(tmp_path.rglob("*.html"))
     assert len(pages) > 30
-    assert not [(page.name, found) for page in pages for found in LOADED.findall(page.read_text(encoding="utf-8"))]
+    assert not [
+        (page.name, found) for page in pages for found in LOADED.findall(page.read_text(encoding="utf-8"))
+    ]

@@ -24,7 +24,7 @@ from binas.space.space import SearchSpace, Stage
 from binas.supernet.families import ElasticBlock
 from binas.supernet.paths import Paths, PathTables, check_relaxed, paths_of
 from binas.supernet.plain import blocks_in_a_row, initialise
-from binas.supernet.plan import BlockPlan, plan_batch
+from binas.supernet.plan import BlockPlan, Order, plan_batch
 from binas.supernet.rows import take
 from binas.supernet.static import StaticNetwork, head_of
 
@@ -53,16 +53,20 @@ class Supernet(nn.Module):
             for s, stage in enumerate(space.stages)
         ]
 
-    def forward(self, images: Tensor, paths: Paths | Architecture) -> Tensor:
-        """Images (n, channels, h, w) to logits (n, classes); row i takes path i, or all one architecture."""
+    def forward(self, images: Tensor, paths: Paths | Architecture, scores: Tensor | None = None) -> Tensor:
+        """Images (n, channels, h, w) to logits (n, classes); row i takes path i, or all one architecture.
+
+        With ``scores`` (n, S, D), which are all ones, logits are the same, and the slope of a loss in a score is its slope
+        in how much the output of that block counts for that image: what straight-through gradients need (:func:`_scored`).
+        """
         self._check_images(images)
         if isinstance(paths, Architecture):
             depths, configs = paths_of(self.space, [paths])
             paths = depths.expand(len(images), -1), configs.expand(len(images), -1, -1)
         plan = plan_batch(self._ranks, self._tables.check(paths, len(images)))
         x = self._enter(take(images, plan.first))
-        for blocks, plans in zip(self.stages, plan.stages, strict=True):
-            x = _run_stage(blocks, x, plans)  # type: ignore[arg-type]
+        for s, (blocks, plans) in enumerate(zip(self.stages, plan.stages, strict=True)):
+            x = _run_stage(blocks, x, plans, None if scores is None else scores[:, s])  # type: ignore[arg-type]
         return take(self.head(x), plan.back)
 
     def relaxed(self, images: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
@@ -146,18 +150,33 @@ def keep_memory() -> bool:
     return mallopt is not None and bool(mallopt(_MMAP_MAX, 0) and mallopt(_TRIM_THRESHOLD, 2**31 - 1))
 
 
-def _run_stage(blocks: Sequence[ElasticBlock], x: Tensor, plans: Sequence[BlockPlan]) -> Tensor:
+def _run_stage(
+    blocks: Sequence[ElasticBlock], x: Tensor, plans: Sequence[BlockPlan], scores: Tensor | None
+) -> Tensor:
     """All blocks of a stage. Images that have reached their depth are set aside and not computed further."""
     done: list[Tensor] = []
-    for block, plan in zip(blocks, plans, strict=False):  # a stage ends early when all images have
+    for b, (block, plan) in enumerate(zip(blocks, plans, strict=False)):  # ends early when all images have
         x = take(x, plan.rows)
         if plan.stopped:
             ended, x = torch.split(x, [plan.stopped, len(x) - plan.stopped])
             done.append(ended)
         if plan.groups:
-            x = block.run(x, plan.groups)
+            out = block.run(x, plan.groups)
+            x = out if scores is None else _scored(out, x, scores[:, b], plan.images)
     parts = [part for part in (*done, x) if len(part)]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _scored(out: Tensor, entering: Tensor, scores: Tensor, images: Order) -> Tensor:
+    """out + (score - 1) (out - entering) with the score of each row's image: with scores of one exactly ``out``.
+
+    The slope in a score is <d loss / d out, out - entering>: what the block does to the image, to first order. Where a
+    block changes the shape it is that of ``out`` alone. What enters does not depend on the config, so leaving it out moves
+    the slopes of all configs alike, which sum_c alpha_c = 1 makes irrelevant, and takes away a residual connection's noise.
+    """
+    weights = scores[torch.from_numpy(images).to(scores.device)].view(-1, 1, 1, 1)
+    own = out - entering if entering.shape == out.shape else out
+    return out + (weights - 1) * own
 
 
 def _elastic_blocks(stage: Stage, entering: Shape) -> Iterator[ElasticBlock]:

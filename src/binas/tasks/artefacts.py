@@ -9,6 +9,7 @@ RUN/contributions.json   what each choice contributes; RUN/outcomes/ what was re
 RUN/samples.json         random architectures measured; RUN/estimator.json the estimator chosen by them
 RUN/results/             the answer to each limit; RUN/frontier.csv those to all limits
 RUN/networks/NAME/       a fine-tuned network: network.json, finetune/ (weights), metrics.jsonl, export/ (files for others)
+RUN/methods/             what search methods of others found, a file for each limit, method and seed
 RUN/rivals/              networks the search did not choose, under the same limits; RUN/report.html the page
 RUN/steps/               a record of every step; RUN/old/ what was replaced
 RUN/metrics.jsonl        figures; RUN/tensorboard/ the same for TensorBoard; RUN/log.jsonl what happened when

@@ -7,9 +7,11 @@ from binas.testing.brute_force import brute_force, brute_force_frontier
 from binas.testing.cases import Case, bilinear_cases, depths_cases, small_space, stagewise_cases
 from binas.testing.conformance import cases_for, check_case, check_solver
 from binas.testing.instances import make_problem, make_space
+from binas.testing.oracles import ObjectiveOracle
 
 __all__ = [
     "Case",
+    "ObjectiveOracle",
     "bilinear_cases",
     "brute_force",
     "brute_force_frontier",

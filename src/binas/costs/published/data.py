@@ -57,7 +57,8 @@ class PublishedNetwork(_Value):
     top1_source: str
     xeon_ms: float | None = Field(default=None, description="published latency on an Intel Xeon at batch 1")
     cost: str | None = Field(
-        default=None, description="search and training of N networks in GPU hours, by the BINAS paper's table 1"
+        default=None,
+        description="search and training of N networks in GPU hours, by the BINAS paper's table 1",
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from binas.costs.analytic import analytic_costs
 from binas.space import SearchSpace, builtin_names, enumerate_all, load_space, space_from_yaml, space_to_yaml
 
 COUNTS = {
@@ -94,6 +95,17 @@ def test_once_for_all() -> None:
     assert {config.name for config in space.stages[0].blocks[0]} == {
         f"k{k}e{e}" for k in (3, 5, 7) for e in (3, 4, 6)
     }
+
+
+def test_features_of_once_for_all_have_no_bias() -> None:
+    """Its feature_mix_layer has neither BatchNorm nor a bias; with one there were 1,280 parameters too many."""
+    space = load_space("ofa-mbv3")
+    ours, biased = (
+        analytic_costs(item)["params"].fixed for item in (space, replace(space, features_bias=True))
+    )
+    assert biased - ours == 1280
+    assert space.fingerprint != replace(space, features_bias=True).fingerprint
+    assert space_from_yaml(space_to_yaml(space)) == space
 
 
 def test_only_the_first_block_of_a_stage_has_its_stride() -> None:

@@ -16,14 +16,16 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from binas.contributions.outcomes import Array
 from binas.space.architecture import Architecture
 from binas.space.sampling import sample
 from binas.space.space import SearchSpace
 from binas.tables.costs import Cost
 from binas.tables.entries import Column
+
+Array = NDArray[np.float64]
 
 STRATA = 20
 TRIES = 300  # draws in a row without a new architecture before no more are expected

@@ -100,7 +100,9 @@ def build_terms(problem: SearchProblem, rows: list[Row]) -> Terms:
     """The problem in padded form with the given cost rows."""
     objective = problem.objective
     if not isinstance(objective, BilinearObjective | StagewiseObjective):
-        raise ProblemError(f"a {objective.kind} objective is not a sum over stages; use miqcp or evolution.")
+        raise ProblemError(
+            f"a {objective.kind} objective is not a sum over stages; use branch-bound or evolution."
+        )
     stages = [_stage(problem, s, rows) for s in range(len(problem.space.stages))]
     constant = np.array([objective.base, *(row.sign * problem.costs[row.cost].fixed for row in rows)])
     bounds = np.array([row.bound for row in rows])

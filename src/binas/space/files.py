@@ -87,6 +87,7 @@ class SpaceFile(_Strict):
     stages: Annotated[list[StageEntry], Field(min_length=1)]
     head: list[str] = []
     features: Size | None = None
+    features_bias: bool = True
     classes: Size | None = None
 
 

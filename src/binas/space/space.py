@@ -87,6 +87,7 @@ class SearchSpace:
     head: tuple[str, ...] = ()
     features: int | None = None
     classes: int | None = None
+    features_bias: bool = True
     _lookup: dict[tuple[int, int], dict[str, int]] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
@@ -135,6 +136,8 @@ class SearchSpace:
         for key in ("channels", "resolution", "features", "classes"):
             if getattr(self, key) is not None:
                 data[key] = getattr(self, key)
+        if not self.features_bias:
+            data["features_bias"] = False
         for key in ("stem", "head"):
             if getattr(self, key):
                 data[key] = list(getattr(self, key))

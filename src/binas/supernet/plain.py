@@ -147,8 +147,8 @@ def blocks_in_a_row(
 class Head(nn.Module):
     """What follows the stages: fixed blocks, global pooling, optional features, classifier.
 
-    ``features`` is a 1x1 convolution with bias on the pooled vector (a linear layer), then h-swish, as in
-    MobileNetV3.
+    ``features`` is a 1x1 convolution on the pooled vector (a linear layer), then h-swish, as in MobileNetV3; ``bias`` says
+    whether it has one.
     """
 
     def __init__(
@@ -158,12 +158,13 @@ class Head(nn.Module):
         classes: int,
         features: int | None = None,
         activation: str = "hs",
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.blocks = blocks
         self.features: nn.Module | None = None
         if features is not None:
-            self.features = nn.Sequential(nn.Linear(channels, features), activation_layer(activation))
+            self.features = nn.Sequential(nn.Linear(channels, features, bias), activation_layer(activation))
         self.classifier = nn.Linear(features or channels, classes)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -182,7 +183,8 @@ def initialise(module: nn.Module) -> None:
             initialise_convolution(layer.weight, layer.groups)
         elif isinstance(layer, nn.Linear):
             nn.init.trunc_normal_(layer.weight, std=layer.in_features**-0.5)
-            nn.init.zeros_(layer.bias)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
 
 
 def initialise_convolution(weight: Tensor, groups: int = 1) -> None:

@@ -77,4 +77,4 @@ class StaticNetwork(nn.Module):
 def head_of(space: SearchSpace, channels: int, classes: int) -> Head:
     """The head of a space with fresh weights, for ``channels`` that leave the last stage."""
     blocks, channels = blocks_in_a_row(codes_of(space.head), channels)
-    return Head(blocks, channels, classes, space.features)
+    return Head(blocks, channels, classes, space.features, bias=space.features_bias)

@@ -1,16 +1,16 @@
-"""FastNAS (NVIDIA Model Optimizer) beside the networks a run has found: same start, same size, same fine-tuning, same images.
+"""FastNAS (NVIDIA Model Optimizer) beside the networks a run has found: same start, size, fine-tuning and images.
 
     pip install nvidia-modelopt torchprofile==0.0.4
     python benchmarks/fastnas.py --run runs/demo             # a finished run
-    python benchmarks/fastnas.py --run runs/demo --quick     # few validation images to prune by
+    python benchmarks/fastnas.py --run runs/demo --quick     # 500 validation images to prune by
 
-FastNAS prunes channels of a trained network layer by layer, by how much each costs on validation images, until FLOPs keep a limit; it
-knows no latency. So it starts from the run's heaviest network as it was trained and is given twice the multiply-accumulates of each
-found network as its limit; then it is fine-tuned with the run's settings for as many epochs (by labels: the pruned network is its
-own teacher's child) and measured in one session with the found one. Differences are paired over the test images, which chose nothing.
+FastNAS prunes channels of a trained network, layer by layer, by how much each costs on validation images, until FLOPs keep
+a limit; it knows no latency. So it starts from the run's heaviest network as it was trained, and its limit is twice the
+multiply-accumulates of each found network. Then it is fine-tuned for as many epochs with the run's settings, by labels
+alone, and measured in one session with the found one. Differences are paired over the test images, which chose nothing.
 
-Target: at no limit clearly (two standard errors) behind FastNAS, and every measured latency of ours within the limit. The last
-line is one JSON object; exit code 1 if the target is missed.
+Target: at no limit clearly (two standard errors) behind FastNAS, and every measured latency of ours within the limit. The
+last line is one JSON object; exit code 1 if the target is missed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--run", type=Path, required=True, help="folder of a finished run")
     parser.add_argument("--quick", action="store_true", help="prune by 500 validation images")
-    parser.add_argument("--seconds", type=float, default=20.0, help="time of the session that measures latency")
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, help="time of the session that measures latency"
+    )
     options = parser.parse_args()
     try:
         import modelopt.torch.prune  # noqa: F401
@@ -82,7 +84,9 @@ def rivals(run: Run, folder: Path, images: int | None) -> Iterator[tuple[Any, An
         phase = run.settings(FinetuneSettings)
         tuned = train_from_scratch(network, where, phase, {"fastnas": answer.question}).eval()
         after = accuracy(tuned, run.data, run.data.validation, CPU).percent
-        print(f"{answer.question}: FastNAS {before:.2f} % pruned, {after:.2f} % tuned (validation)", flush=True)
+        print(
+            f"{answer.question}: FastNAS {before:.2f} % pruned, {after:.2f} % tuned (validation)", flush=True
+        )
         yield answer, record, tuned
 
 
@@ -95,7 +99,9 @@ def prune(run: Run, network: Any, macs: float, checkpoint: Path, images: int | N
     shape = (1, data.channels, *data.size)
     rule = {"channel_divisor": DIVISOR}
     linear = {"feature_divisor": DIVISOR}
-    mode = [("fastnas", {"nn.Conv2d": {"*": rule}, "nn.BatchNorm2d": {"*": linear}, "nn.Linear": {"*": linear}})]
+    mode = [
+        ("fastnas", {"nn.Conv2d": {"*": rule}, "nn.BatchNorm2d": {"*": linear}, "nn.Linear": {"*": linear}})
+    ]
     config = {
         "score_func": lambda model: accuracy(model, data, judged, CPU).percent,
         "data_loader": list(itertools.islice(normalised_batches(data, data.train, CPU), CALIBRATED)),
@@ -103,7 +109,9 @@ def prune(run: Run, network: Any, macs: float, checkpoint: Path, images: int | N
         "checkpoint": str(checkpoint),
         "verbose": False,
     }
-    pruned, _ = mtp.prune(network, mode, constraints={"flops": 2 * macs}, dummy_input=torch.zeros(shape), config=config)
+    pruned, _ = mtp.prune(
+        network, mode, constraints={"flops": 2 * macs}, dummy_input=torch.zeros(shape), config=config
+    )
     return pruned.eval()
 
 
@@ -127,8 +135,14 @@ def row(run: Run, answer: Any, own: Any, network: Any, measured: dict[str, Inter
     return {
         "question": answer.question,
         "limit": answer.limits[0].value,
-        "found": {"accuracy": 100 * float(right.mean()), "latency": measured[f"found {answer.question}"].value},
-        "fastnas": {"accuracy": 100 * float(theirs.mean()), "latency": measured[f"FastNAS {answer.question}"].value},
+        "found": {
+            "accuracy": 100 * float(right.mean()),
+            "latency": measured[f"found {answer.question}"].value,
+        },
+        "fastnas": {
+            "accuracy": 100 * float(theirs.mean()),
+            "latency": measured[f"FastNAS {answer.question}"].value,
+        },
         "lead": [points, error],
     }
 

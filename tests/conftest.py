@@ -40,6 +40,12 @@ def nas_bench_macro_path() -> Path:
 
 
 @pytest.fixture(scope="session")
+def accel_nasbench_path() -> Path:
+    """The Accel-NASBench table, or a skip that says why."""
+    return _public_table("accel_nasbench.csv")
+
+
+@pytest.fixture(scope="session")
 def tfnas_path() -> Path:
     """The TF-NAS latency tables, or a skip that says why."""
     return _public_table("tfnas_block_latency.json")

@@ -59,6 +59,16 @@ def test_as_many_lookups_tell_less_in_the_paper_protocol(record, memory_journal,
     assert np.mean(ours) > np.mean(theirs) + 0.05
 
 
+def test_samples_give_nothing_away(accuracies):
+    """100 look-ups: a protocol takes out the difficulty of 'images' that a table does not have; the samples do not."""
+    table = TableEvaluator(LAYERS, accuracies.__getitem__, images=10, name="macro")
+    samples = table.samples(100, seed=3)
+    assert len(set(samples.architectures)) == 100
+    assert samples.accuracy.tolist() == [accuracies[item] for item in samples.architectures]
+    assert table.samples(20, seed=3).rows == samples.rows[:20]
+    assert samples.provenance.source == "macro/10"
+
+
 def test_accuracies_must_be_percentages():
     space = make_space(1, 2, 3, 1)
     table = TableEvaluator(space, lambda a: 120.0, images=4)

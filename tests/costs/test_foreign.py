@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,32 @@ def ofa_table() -> dict[str, Any]:
                     )
                     table[key] = {"mean": latency(fin, cin, outputs, expansion, kernel, s), "count": 10}
     return table
+
+
+def nsganet_table() -> dict[str, Any]:
+    """The same numbers under the keys that nsganetv2's look_up_latency asks for."""
+    names = {
+        "Conv": "first_conv",
+        "Conv_1": "final_expand_layer",
+        "Conv_2": "feature_mix_layer",
+        "expanded_conv": "MBConv",
+    }
+    table = {}
+    for key, value in ofa_table().items():
+        name, _, rest = key.partition("-")
+        if name in names:
+            table[f"{names[name]}-{_with_ratio(rest.partition('-hs:')[0])}"] = value
+    return {**table, "classifier-input:1280-output:1000": {"mean": 0.2, "var": 1e-6}}
+
+
+def _with_ratio(rest: str) -> str:
+    """expand:96 of input:..x16 as expand:6."""
+    found = re.search(r"input:\d+x\d+x(\d+)-.*expand:(\d+)", rest)
+    return (
+        rest
+        if found is None
+        else rest.replace(f"expand:{found[2]}", f"expand:{int(found[2]) // int(found[1])}")
+    )
 
 
 def written(tmp_path: Path, table: object, name: str = "table.yaml") -> Path:
@@ -129,6 +156,23 @@ class TestOnceForAll:
         assert sum(key in text for key in gone) == 6
         assert "and 4 more" in text
         assert "first convolutions are input:224x224x3-output:112x112x16" in text
+
+    def test_the_table_of_nsganetv2(self, tmp_path: Path) -> None:
+        """Its i7 table has other names for the same layers, pooling is in final_expand_layer, ratios for widths."""
+        theirs = read_once_for_all(written(tmp_path, nsganet_table()), OFA)
+        ours = read_once_for_all(written(tmp_path, ofa_table()), OFA)
+        np.testing.assert_array_equal(theirs.values.flat(), ours.values.flat())
+        assert theirs.fixed == pytest.approx(ours.fixed - 0.1)  # AvgPool2D
+
+    def test_what_the_table_of_nsganetv2_lacks(self, tmp_path: Path) -> None:
+        with pytest.raises(
+            TableError, match=r"lacks .* first convolutions are input:224x224x3-output:112x112x16; give"
+        ):
+            read_once_for_all(written(tmp_path, nsganet_table()), replace(OFA, resolution=192))
+
+    def test_a_table_of_other_keys_is_told_so(self, tmp_path: Path) -> None:
+        with pytest.raises(TableError, match=r"its keys begin with conv3x3\. This reader knows"):
+            read_once_for_all(written(tmp_path, {"conv3x3-32": 1.0}), OFA)
 
     def test_a_table_of_another_resolution(self, tmp_path: Path) -> None:
         with pytest.raises(TableError, match=r"lacks .* give a space of that resolution and width"):

@@ -25,7 +25,7 @@ from binas.estimators import (
 )
 from binas.estimators.closed_form import ClosedFormPredictor
 from binas.estimators.links import LINKS, LinkName, get_link
-from binas.estimators.predictors import closed_form_from_data
+from binas.estimators.predictors import form_from_data
 from binas.search import SearchProblem, evaluate, solve
 from binas.space import enumerate_all
 from binas.tables import Samples
@@ -214,13 +214,13 @@ class TestFiles:
     )
     def test_damaged(self, change: dict[str, Any], message: str) -> None:
         with pytest.raises(EstimatorError, match=message):
-            closed_form_from_data({**self.data(), **change}, UNEVEN, "file")
+            form_from_data({**self.data(), **change}, UNEVEN, "file")
 
     def test_other_space(self) -> None:
         data = self.data()
         data["space"]["fingerprint"] = "0" * 16
         with pytest.raises(EstimatorError, match="it was made for the space 'made'"):
-            closed_form_from_data(data, UNEVEN, "file")
+            form_from_data(data, UNEVEN, "file")
 
     def test_cut_off(self, tmp_path: Path) -> None:
         path = tmp_path / "p.json"

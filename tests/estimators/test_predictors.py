@@ -35,7 +35,7 @@ def test_defaults_are_those_that_rank_best() -> None:
     assert {make_predictor(name).link for name in PREDICTORS} == {"log"}
     settings = PredictorSettings()
     assert (settings.link, settings.solver) == ("log", "ridge")
-    assert settings.fit == ("additive", "within-stage", "quadratic", "gaussian-process")
+    assert settings.fit == ("additive", "within-stage", "quadratic", "pairs", "gaussian-process")
 
 
 def test_curve_learns_from_the_first_samples() -> None:

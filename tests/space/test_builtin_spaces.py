@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from binas.costs.analytic import analytic_costs
 from binas.space import SearchSpace, builtin_names, enumerate_all, load_space, space_from_yaml, space_to_yaml
+from binas.space.rules import DEFAULT_RULES
 
 COUNTS = {
     # (12**2 + 12**3 + 12**4)**5: depths 2 to 4 with 12 configs a block, five stages
@@ -96,6 +98,17 @@ def test_once_for_all() -> None:
     }
 
 
+def test_features_of_once_for_all_have_no_bias() -> None:
+    """Its feature_mix_layer has neither BatchNorm nor a bias; with one there were 1,280 parameters too many."""
+    space = load_space("ofa-mbv3")
+    ours, biased = (
+        analytic_costs(item)["params"].fixed for item in (space, replace(space, rules=DEFAULT_RULES))
+    )
+    assert biased - ours == 1280
+    assert space.fingerprint != replace(space, rules=DEFAULT_RULES).fingerprint
+    assert space_from_yaml(space_to_yaml(space)) == space
+
+
 def test_only_the_first_block_of_a_stage_has_its_stride() -> None:
     stage = load_space("imagenet-mbconv").stages[0]
     strides = [stage.block_options(b, stage.blocks[b][0])["stride"] for b in range(4)]
@@ -110,7 +123,7 @@ def test_nas_bench_macro_has_no_two_equal_networks() -> None:
 
 @pytest.mark.parametrize("name", ["small-32", "photos-96", "photos-160"])
 def test_spaces_for_photos_build_at_every_size_they_are_chosen_for(name: str) -> None:
-    """The lightest and the heaviest network: logits of every class, and the MACs that docs/spaces.md states."""
+    """The lightest and the heaviest network: logits of every class, and the MACs that docs/howto/space.md states."""
     import torch
 
     from binas.costs.analytic import architecture_work

@@ -62,16 +62,11 @@ class Design:
         * ``factor``: an effect per option value and block;
         * ``deviation``: an effect per config, what the options do not explain.
         """
-        factors, blocks = (
-            self.space.layout.option_entries,
-            sum(len(stage.blocks) for stage in self.space.stages),
-        )
-        shared = factors.reshape(self.size, factors.shape[1] // blocks, blocks).sum(axis=2)
         one_each = np.eye(self.size)
         parts = {
             "depth": one_each[:, self.space.alpha_size :],
-            "shared": shared,
-            "factor": factors,
+            "shared": self.space.layout.shared_options,
+            "factor": self.space.layout.option_entries,
             "deviation": one_each[:, : self.space.alpha_size],
         }
         return {name: _gram(self.contrasts.T @ part) for name, part in parts.items() if part.size}

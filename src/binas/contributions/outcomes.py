@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ArchitectureError
+from binas.contributions.strata import uniform_architectures
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
+from binas.tables.entries import Provenance
+from binas.tables.samples import Sample, Samples
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -84,6 +87,9 @@ class TableEvaluator:
 
     An "image" only stands for one more network looked up in each pass: every outcome is the accuracy itself, as a share.
     At least ten are needed for the cross-validation of a shrunken fit.
+
+    A protocol takes out every image's own difficulty, which a table does not have: with 10 "images" and 10 passes a tenth of
+    what was looked up is given away. :meth:`samples` gives nothing away.
     """
 
     def __init__(
@@ -96,6 +102,12 @@ class TableEvaluator:
         """``accuracy`` gives percent; ``name`` says which table, for the record of a measurement."""
         self.space, self.accuracy, self.images = space, accuracy, images
         self.fingerprint = f"{name}/{images}"
+
+    def samples(self, count: int, seed: int = 0) -> Samples:
+        """Networks drawn at random, each once, and looked up: what predictors learn from."""
+        drawn = uniform_architectures(self.space, count, seed)
+        found = tuple(Sample(item, self.accuracy(item)) for item in drawn)
+        return Samples(self.space, found, Provenance(source=self.fingerprint, strata="uniform", seed=seed))
 
     def outcomes(self, images: Indices, depths: Indices, configs: Indices) -> Outcomes:
         """Outcomes of ``images`` (n,) on paths ``depths`` (n, S) and ``configs`` (n, S, D)."""

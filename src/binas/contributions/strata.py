@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import cycle, islice
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from binas.contributions.outcomes import Array
 from binas.costs.analytic import analytic_costs
 from binas.space.architecture import Architecture
 from binas.space.odds import DEPTH, Odds, deck_of
@@ -26,6 +26,8 @@ from binas.space.sampling import sample
 from binas.space.space import SearchSpace
 from binas.tables.costs import Cost
 from binas.tables.entries import Column
+
+Array = NDArray[np.float64]
 
 STRATA = 20
 TRIES = 300  # draws in a row without a new architecture before no more are expected

@@ -130,8 +130,8 @@ def fixed_traces(space: SearchSpace) -> Iterator[Trace]:
     shape = output_shape(head, shape)
     trace, width = Trace(shape), shape.channels
     layers: list[PoolShape | ConvShape] = [PoolShape()]
-    if space.features is not None:  # 1x1 convolution with bias after pooling, as in MobileNetV3
-        layers.append(ConvShape(width, space.features, norm=False))
+    if space.features is not None:  # 1x1 convolution after pooling, as in MobileNetV3
+        layers.append(ConvShape(width, space.features, norm=False, bias=space.rules.features_bias))
         width = space.features
     trace.run([*layers, ConvShape(width, classes, norm=False)])
     yield trace

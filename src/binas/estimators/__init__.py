@@ -16,6 +16,7 @@ from binas.estimators.judging import (
     report,
 )
 from binas.estimators.means import marginal_means
+from binas.estimators.pairs import EffectsEstimator, PairsEstimator
 from binas.estimators.predictors import load_predictor
 from binas.estimators.registry import Candidate, candidates, make_estimator
 from binas.estimators.within_stage import CorrectedEstimator, WithinStageEstimator
@@ -29,10 +30,12 @@ __all__ = [
     "CorrectedEstimator",
     "CostLimit",
     "DepthsEstimator",
+    "EffectsEstimator",
     "Estimator",
     "GaussianProcess",
     "Judgement",
     "NoiseCeiling",
+    "PairsEstimator",
     "QuadraticPredictor",
     "RankingReport",
     "WithinStageEstimator",

@@ -21,34 +21,31 @@ samples (:mod:`binas.estimators.gram`); nothing of size N^2 x N^2 is ever built.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, get_args
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import EstimatorError
-from binas.base.files import dump_json, write_text
 from binas.estimators import gram
 from binas.estimators.bilinear import contributions_on_link, separated
 from binas.estimators.gram import Groups
-from binas.estimators.links import LinkName, get_link
-from binas.estimators.objective import BilinearObjective, Objective, QuadraticObjective
+from binas.estimators.learned import LEAST, QuadraticForm
+from binas.estimators.links import get_link
+from binas.estimators.objective import BilinearObjective
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
-from binas.tables.entries import Column, Provenance, reference, today
+from binas.tables.entries import Column, Provenance, today
 from binas.tables.samples import Samples
 from binas.version import __version__
 
 Array = NDArray[np.float64]
 Solver = Literal["svd", "ridge"]
 
-FORMAT = "binas/predictor"
-LEAST = 10  # samples: fewer say nothing about how much to regularise
 MOST_COMPONENTS = 1500  # tried; the paper finds about this many best
 
 
@@ -62,17 +59,15 @@ class Chosen:
 
 
 @dataclass(eq=False)
-class ClosedFormPredictor(ABC):
+class ClosedFormPredictor(QuadraticForm):
     """What the predictors in closed form share: settings, ``fit``, ``predict``.
 
     ``components`` (of svd), ``ridge`` and ``weight`` (of ridge) are chosen from the data where they are None;
-    ``folds`` is the number of splits in which svd holds samples out. Learned: ``space_``, ``constant_`` b,
-    ``linear_`` a (N,), ``quadratic_`` Q (N, N), and ``chosen_``.
+    ``folds`` is the number of splits in which svd holds samples out. Learned beside the form: ``chosen_``.
     """
 
-    kind: ClassVar[str]
+    has_products = True
 
-    link: LinkName = "log"
     solver: Solver = "ridge"
     components: int | None = None
     ridge: float | None = None
@@ -80,27 +75,13 @@ class ClosedFormPredictor(ABC):
     folds: int = 5
     seed: int = 0
 
-    space_: SearchSpace = field(init=False, repr=False)
-    constant_: float = field(init=False, repr=False)
-    linear_: Array = field(init=False, repr=False)
-    quadratic_: Array = field(init=False, repr=False)
     chosen_: Chosen = field(init=False, repr=False)
     posterior_: gram.Posterior | None = field(init=False, repr=False, default=None)
-
-    @property
-    def space(self) -> SearchSpace:
-        """The space of the samples."""
-        self.check_fitted()
-        return self.space_
 
     @staticmethod
     @abstractmethod
     def groups(space: SearchSpace) -> Groups:
         """Index sets (I, J) of z: the entries of Q that are free are those in some I x J."""
-
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {item.name: getattr(self, item.name) for item in fields(self) if item.init}
 
     def fit(self, samples: Samples) -> Self:
         """Learn from measured architectures."""
@@ -115,18 +96,13 @@ class ClosedFormPredictor(ABC):
         chosen, dual = solve(rows, groups, target)
         self.space_, self.chosen_ = space, chosen
         self.linear_ = rows.T @ dual
-        self.quadratic_ = self._products(rows, dual, chosen.weight)
+        self.quadratic_ = _products(groups, rows, dual, chosen.weight)
         self.constant_ = 0.0
         self.constant_ = float(values.mean() - self.totals(rows).mean())
         self.posterior_ = None
         if chosen.ridge is not None:
             self.posterior_ = gram.Posterior(rows, groups, chosen.weight, chosen.ridge, target)
         return self
-
-    def predict(self, architectures: Iterable[Architecture]) -> Array:
-        """Accuracies in percent, (n,)."""
-        self.check_fitted()
-        return get_link(self.link).inverse(self.totals(self.space_.layout.rows(architectures)))
 
     def standard_error(self, architectures: Iterable[Architecture]) -> Array:
         """Standard errors of the predicted accuracies in points, (n,), to first order.
@@ -137,46 +113,11 @@ class ClosedFormPredictor(ABC):
         rows = self.space_.layout.rows(architectures)
         if self.posterior_ is None:
             return np.full(len(rows), math.nan)
-        link = get_link(self.link)
-        return np.asarray(self.posterior_.errors(rows) / link.slope(link.inverse(self.totals(rows))))
+        return self.in_points(self.posterior_.errors(rows), rows)
 
-    def objective(self) -> Objective:
-        """b + a'z + z'Qz on the scale of the link."""
-        self.check_fitted()
-        return QuadraticObjective(
-            self.constant_, self.linear_, self.quadratic_, link=self.link, errors=self.standard_error
-        )
-
-    def totals(self, rows: Array) -> Array:
-        """b + a'z + z'Qz of rows z, on the scale of the link."""
-        products = ((rows @ self.quadratic_) * rows).sum(axis=1)
-        return np.asarray(self.constant_ + rows @ self.linear_ + products)
-
-    def check_fitted(self) -> None:
-        """Refuse to go on before anything was learned."""
-        if not hasattr(self, "constant_"):
-            raise EstimatorError(
-                f"this {self.kind} predictor has learned nothing yet; call fit(samples) first."
-            )
-
-    def to_data(self) -> dict[str, Any]:
-        """The JSON object of the file."""
-        self.check_fitted()
-        return {
-            "format": FORMAT,
-            "version": 1,
-            "kind": self.kind,
-            "space": reference(self.space_),
-            "settings": self.settings(),
-            "chosen": asdict(self.chosen_),
-            "constant": self.constant_,
-            "linear": self.linear_.tolist(),
-            "quadratic": self.quadratic_.tolist() if self.groups(self.space_) else None,
-        }
-
-    def save(self, path: Path) -> None:
-        """Write what was learned as JSON, atomically; :func:`binas.estimators.load_predictor` reads it."""
-        write_text(Path(path), dump_json(self.to_data()))
+    def chosen_data(self) -> dict[str, Any]:
+        """Components, or ridge and weight."""
+        return asdict(self.chosen_)
 
     def _svd(self, rows: Array, groups: Groups, target: Array) -> tuple[Chosen, Array]:
         """Algorithm 2 on the Gram matrix, whose eigenvalues are the squares of the singular values."""
@@ -195,13 +136,6 @@ class ClosedFormPredictor(ABC):
         chosen = Chosen(ridge=ridge, weight=weight)
         return chosen, gram.ridge_fit(gram.gram_matrix(rows, groups, weight), target, ridge)
 
-    def _products(self, rows: Array, dual: Array, weight: float) -> Array:
-        """Q = sum_i c_i z_i z_i' where it is free (Algorithm 2, step 9)."""
-        result = np.zeros((rows.shape[1], rows.shape[1]))
-        for left, right in self.groups(self.space_):
-            result[np.ix_(left, right)] = weight * ((rows[:, left] * dual[:, None]).T @ rows[:, right])
-        return result
-
     def check_samples(self, samples: Samples) -> None:
         """Refuse settings that make no sense, and samples too few to learn from."""
         if self.solver not in get_args(Solver):
@@ -215,11 +149,15 @@ class ClosedFormPredictor(ABC):
                 raise EstimatorError(
                     f"{name} is {value}; it must be {'at least' if least else 'above'} {least:g}."
                 )
-        needed = max(LEAST, self.folds)
-        if len(samples) < needed:
-            raise EstimatorError(
-                f"the {self.kind} predictor learns from at least {needed} samples; there are {len(samples)}."
-            )
+        self.check_count(samples, max(LEAST, self.folds))
+
+
+def _products(groups: Groups, rows: Array, dual: Array, weight: float) -> Array:
+    """Q = sum_i c_i z_i z_i' where it is free (Algorithm 2, step 9)."""
+    result = np.zeros((rows.shape[1], rows.shape[1]))
+    for left, right in groups:
+        result[np.ix_(left, right)] = weight * ((rows[:, left] * dual[:, None]).T @ rows[:, right])
+    return result
 
 
 @dataclass(eq=False)
@@ -230,6 +168,7 @@ class AdditivePredictor(ClosedFormPredictor):
     """
 
     kind = "additive"
+    has_products = False
 
     @staticmethod
     def groups(space: SearchSpace) -> Groups:

@@ -4,22 +4,18 @@ g(accuracy) = c + f(z),    f ~ GP(0, k),    k(z, z') = scale * (linear <x, x'> +
 
 plus noise of variance scale * noise; x = z and, beside it, the option values of the blocks (expansion 3, kernel 5, ...), so
 that configs which share options are alike (``Layout.option_entries``). The linear part is an effect per choice, the other
-whatever depends on all other choices. ``linear``, ``rate`` and ``noise`` maximise the
-restricted likelihood, in which c and the scale are integrated out and profiled:
-
-    log L = -1/2 [(n - 1) log(r' K^-1 r / (n - 1)) + log det K + log(1' K^-1 1)],    r = g(y) - c,
-
-over a pattern of steps in their logarithms, on at most ``CHOOSING`` samples; all are then fitted at once.
+whatever depends on all other choices. ``linear``, ``rate`` and ``noise`` maximise the restricted likelihood
+(:mod:`binas.estimators.process`) over a pattern of steps in their logarithms, on at most ``CHOOSING`` samples; all are
+then fitted at once.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +23,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from binas.base.errors import BinasError, EstimatorError, several
 from binas.base.files import dump_json, write_text
-from binas.estimators.closed_form import FORMAT, LEAST
 from binas.estimators.gram import CHOOSING
+from binas.estimators.learned import FORMAT, Predictor
 from binas.estimators.links import LinkName, get_link
 from binas.estimators.objective import CallableObjective
-from binas.estimators.triangular import factorise, solve_lower, solve_lower_transposed
+from binas.estimators.process import Posterior
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.entries import SpaceReference, reference
@@ -69,71 +65,12 @@ class Kernel:
         """k / scale of every row with itself, (n,)."""
         return np.asarray(self.linear * (rows**2).sum(axis=1) + 1.0)
 
-
-@dataclass(frozen=True, eq=False)
-class Posterior:
-    """Samples with rows x and values on the scale of the link, read through a kernel."""
-
-    kernel: Kernel
-    rows: Array
-    values: Array
-
-    @cached_property
-    def factor(self) -> Array:
-        """L with L L' = K + noise I."""
-        matrix = self.kernel.between(self.rows, self.rows)
-        matrix[np.diag_indices_from(matrix)] += self.kernel.noise
-        return factorise(matrix)
-
-    @cached_property
-    def ones(self) -> Array:
-        """L^-1 1."""
-        return solve_lower(self.factor, np.ones(len(self.rows)))
-
-    @cached_property
-    def constant(self) -> float:
-        """c by generalised least squares."""
-        return float(self.ones @ solve_lower(self.factor, self.values) / (self.ones @ self.ones))
-
-    @cached_property
-    def whitened(self) -> Array:
-        """L^-1 (values - c)."""
-        return solve_lower(self.factor, self.values - self.constant)
-
-    @cached_property
-    def dual(self) -> Array:
-        """(K + noise I)^-1 (values - c)."""
-        return solve_lower_transposed(self.factor, self.whitened)
-
-    @property
-    def scale(self) -> float:
-        """The scale of the kernel with the most likelihood."""
-        return float(self.whitened @ self.whitened) / (len(self.rows) - 1)
-
-    def log_likelihood(self) -> float:
-        """log L, up to a constant."""
-        determinant = 2 * float(np.log(np.diag(self.factor)).sum())
-        spread = max(self.scale, 1e-300)
-        freedom = len(self.rows) - 1
-        return -0.5 * (freedom * math.log(spread) + determinant + math.log(float(self.ones @ self.ones)))
-
-    def totals(self, rows: Array) -> Array:
-        """c + E[f(x) | samples] of new rows, (n,)."""
-        return np.asarray(self.constant + self.kernel.between(rows, self.rows) @ self.dual)
-
-    def gradients(self, rows: Array) -> Array:
-        """Derivatives of :meth:`totals` with respect to x, (n, size)."""
-        smooth = self.kernel.between(rows, self.rows) - self.kernel.linear * (rows @ self.rows.T)
-        weights = smooth * self.dual
-        apart = weights.sum(axis=1)[:, None] * rows - weights @ self.rows
-        return np.asarray(self.kernel.linear * (self.dual @ self.rows) - 2 * self.kernel.rate * apart)
-
-    def errors(self, rows: Array) -> Array:
-        """Standard deviation of c + f(x) given the samples, (n,)."""
-        solved = solve_lower(self.factor, self.kernel.between(rows, self.rows).T)
-        known = (solved**2).sum(axis=0)
-        of_constant = (1.0 - self.ones @ solved) ** 2 / (self.ones @ self.ones)
-        return np.asarray(np.sqrt(self.scale * np.maximum(self.kernel.at(rows) - known + of_constant, 0.0)))
+    def gradients(self, rows: Array, posterior: Posterior[Kernel]) -> Array:
+        """Derivatives of ``posterior.totals`` with respect to x, (n, size)."""
+        smooth = self.between(rows, posterior.rows) - self.linear * (rows @ posterior.rows.T)
+        weights = smooth * posterior.dual
+        apart = weights.sum(axis=1)[:, None] * rows - weights @ posterior.rows
+        return np.asarray(self.linear * (posterior.dual @ posterior.rows) - 2 * self.rate * apart)
 
 
 class GaussianProcessFile(BaseModel):
@@ -154,37 +91,22 @@ class GaussianProcessFile(BaseModel):
 
 
 @dataclass(eq=False)
-class GaussianProcess:
+class GaussianProcess(Predictor):
     """An exact Gaussian process; the search with it is by ``evolution`` or ``frank-wolfe``, nothing is proven.
 
     Learned: ``space_``, ``architectures_``, ``posterior_``.
     """
 
-    kind: ClassVar[str] = "gaussian-process"
+    kind = "gaussian-process"
 
-    link: LinkName = "log"
     seed: int = 0
 
-    space_: SearchSpace = field(init=False, repr=False)
     architectures_: list[Architecture] = field(init=False, repr=False)
-    posterior_: Posterior = field(init=False, repr=False)
-
-    @property
-    def space(self) -> SearchSpace:
-        """The space of the samples."""
-        self.check_fitted()
-        return self.space_
-
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {item.name: getattr(self, item.name) for item in fields(self) if item.init}
+    posterior_: Posterior[Kernel] = field(init=False, repr=False)
 
     def fit(self, samples: Samples) -> Self:
         """Learn from measured architectures."""
-        if len(samples) < LEAST:
-            raise EstimatorError(
-                f"the {self.kind} predictor learns from at least {LEAST} samples; there are {len(samples)}."
-            )
+        self.check_count(samples)
         values = get_link(self.link).forward(samples.accuracy)
         rows = extended(samples.space, samples.space.layout.rows(samples.architectures))
         some = np.random.default_rng(self.seed).permutation(len(rows))[:CHOOSING]
@@ -193,17 +115,11 @@ class GaussianProcess:
         self.posterior_ = Posterior(kernel, rows, values)
         return self
 
-    def predict(self, architectures: Iterable[Architecture]) -> Array:
-        """Accuracies in percent, (n,)."""
-        self.check_fitted()
-        return get_link(self.link).inverse(self.totals(self.space_.layout.rows(architectures)))
-
     def standard_error(self, architectures: Iterable[Architecture]) -> Array:
         """Standard errors of the predicted accuracies in points, (n,), to first order."""
         self.check_fitted()
-        rows, link = extended(self.space_, self.space_.layout.rows(architectures)), get_link(self.link)
-        slopes = link.slope(link.inverse(self.posterior_.totals(rows)))
-        return np.asarray(self.posterior_.errors(rows) / slopes)
+        rows = self.space_.layout.rows(architectures)
+        return self.in_points(self.posterior_.errors(extended(self.space_, rows)), rows)
 
     def objective(self) -> CallableObjective:
         """c + E[f(z)] on the scale of the link, with its gradient."""
@@ -215,15 +131,9 @@ class GaussianProcess:
 
     def gradients(self, rows: Array) -> Array:
         """Derivatives of :meth:`totals` with respect to z, (n, N)."""
-        found, size = self.posterior_.gradients(extended(self.space_, rows)), rows.shape[1]
+        kernel, size = self.posterior_.kernel, rows.shape[1]
+        found = kernel.gradients(extended(self.space_, rows), self.posterior_)
         return np.asarray(found[:, :size] + found[:, size:] @ self.space_.layout.option_entries.T)
-
-    def check_fitted(self) -> None:
-        """Refuse to go on before anything was learned."""
-        if not hasattr(self, "posterior_"):
-            raise EstimatorError(
-                f"this {self.kind} predictor has learned nothing yet; call fit(samples) first."
-            )
 
     def to_data(self) -> dict[str, Any]:
         """The JSON object of the file."""

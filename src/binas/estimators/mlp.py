@@ -7,9 +7,9 @@ import itertools
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from binas.base.errors import EstimatorError, FileError, several
 from binas.base.files import exists, write_bytes
+from binas.estimators.learned import FORMAT, LEAST, Predictor
 from binas.estimators.links import LinkName, get_link
 from binas.estimators.objective import CallableObjective
 from binas.space.architecture import Architecture
@@ -31,9 +32,7 @@ from binas.tables.samples import Samples
 
 Array = NDArray[np.float64]
 
-FORMAT = "binas/predictor"
 HEADER = "binas"  # key of the JSON text in the file's metadata
-LEAST = 10
 
 
 class MLPSettings(BaseModel):
@@ -66,7 +65,7 @@ class MLPHeader(BaseModel):
 
 
 @dataclass(eq=False)
-class MLPPredictor:
+class MLPPredictor(Predictor):
     """g(accuracy) = mean + scale * MLP(z), trained on the mean squared error of the standardised link.
 
     Adam on batches; a share ``validation`` of the samples is held out, training ends ``patience`` epochs after their
@@ -74,9 +73,8 @@ class MLPPredictor:
     machine. Learned: ``space_``, ``network_``, ``mean_``, ``scale_``, ``epochs_`` (those trained).
     """
 
-    kind: ClassVar[str] = "mlp"
+    kind = "mlp"
 
-    link: LinkName = "log"
     hidden: tuple[int, ...] = (400, 400, 400)
     learning_rate: float = 1e-3
     weight_decay: float = 1e-4
@@ -86,21 +84,10 @@ class MLPPredictor:
     validation: float = 0.2
     seed: int = 0
 
-    space_: SearchSpace = field(init=False, repr=False)
     network_: nn.Sequential = field(init=False, repr=False)
     mean_: float = field(init=False, repr=False)
     scale_: float = field(init=False, repr=False)
     epochs_: int = field(init=False, repr=False)
-
-    @property
-    def space(self) -> SearchSpace:
-        """The space of the samples."""
-        self.check_fitted()
-        return self.space_
-
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {item.name: getattr(self, item.name) for item in fields(self) if item.init}
 
     def fit(self, samples: Samples) -> Self:
         """Learn from measured architectures."""
@@ -115,11 +102,6 @@ class MLPPredictor:
         self.space_, self.network_, self.epochs_ = samples.space, network, epochs
         self.mean_, self.scale_ = mean, scale
         return self
-
-    def predict(self, architectures: Iterable[Architecture]) -> Array:
-        """Accuracies in percent, (n,)."""
-        self.check_fitted()
-        return get_link(self.link).inverse(self.totals(self.space_.layout.rows(architectures)))
 
     def standard_error(self, architectures: Iterable[Architecture]) -> Array:
         """Not known: NaN for every architecture, (n,)."""
@@ -140,11 +122,6 @@ class MLPPredictor:
         inputs = _tensor(rows).requires_grad_(True)
         (found,) = torch.autograd.grad(self.network_(inputs).sum(), inputs)
         return np.asarray(self.scale_ * found.double().numpy())
-
-    def check_fitted(self) -> None:
-        """Refuse to go on before anything was learned."""
-        if not hasattr(self, "network_"):
-            raise EstimatorError("this mlp predictor has learned nothing yet; call fit(samples) first.")
 
     def save(self, path: Path) -> None:
         """Write what was learned as safetensors, atomically; :func:`binas.estimators.load_predictor` reads it."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -27,22 +27,21 @@ from binas.estimators.closed_form import (
     Solver,
 )
 from binas.estimators.gaussian_process import GaussianProcess, gaussian_process_from_data
+from binas.estimators.learned import Predictor, QuadraticForm
 from binas.estimators.links import LinkName
+from binas.estimators.pairs import EffectsEstimator, PairsEstimator
 from binas.estimators.within_stage import WithinStageEstimator
 from binas.space.space import SearchSpace
 from binas.tables.entries import SpaceReference
 from binas.tables.reading import other_space
 from binas.tables.samples import Samples
 
-if TYPE_CHECKING:
-    from binas.estimators.mlp import MLPPredictor
-
-    Predictor = ClosedFormPredictor | GaussianProcess | MLPPredictor
-
 TENSORS = ".safetensors"
 CLOSED_FORMS: dict[str, type[ClosedFormPredictor]] = {
     cls.kind: cls for cls in (AdditivePredictor, BilinearPredictor, QuadraticPredictor, WithinStageEstimator)
 }
+
+VARIANCES: dict[str, type[PairsEstimator]] = {cls.kind: cls for cls in (EffectsEstimator, PairsEstimator)}
 
 
 class SettingsEntry(BaseModel):
@@ -67,19 +66,52 @@ class ChosenEntry(BaseModel):
     weight: float
 
 
-class PredictorFile(BaseModel):
-    """A binas predictor, version 1: the link of accuracy is b + a'z + z'Qz."""
+class PairsSettings(BaseModel):
+    """Arguments of the constructor of :class:`PairsEstimator`."""
+
+    model_config = ConfigDict(extra="forbid")
+    link: LinkName
+    seed: int
+
+
+class FormFile(BaseModel):
+    """What all files of quadratic forms say."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
     format: Literal["binas/predictor"]
     version: Literal[1]
-    kind: Literal["additive", "bilinear", "quadratic", "within-stage"]
     space: SpaceReference
-    settings: SettingsEntry
-    chosen: ChosenEntry
     constant: float = Field(description="b")
     linear: list[float] = Field(description="a, in the order (alpha, beta)")
     quadratic: list[list[float]] | None = Field(description="Q by rows; null where there is none")
+
+
+class PredictorFile(FormFile):
+    """A binas predictor, version 1: the link of accuracy is b + a'z + z'Qz."""
+
+    kind: Literal["additive", "bilinear", "quadratic", "within-stage"]
+    settings: SettingsEntry
+    chosen: ChosenEntry
+
+    def unfilled(self) -> ClosedFormPredictor:
+        """The predictor before its numbers."""
+        predictor = CLOSED_FORMS[self.kind](**self.settings.model_dump())
+        predictor.chosen_ = Chosen(**self.chosen.model_dump())
+        return predictor
+
+
+class PairsFile(FormFile):
+    """A :class:`PairsEstimator`, version 1; ``chosen`` are its variances by kind of effect."""
+
+    kind: Literal["pairs", "effects"]
+    settings: PairsSettings
+    chosen: dict[str, float]
+
+    def unfilled(self) -> PairsEstimator:
+        """The predictor before its numbers."""
+        predictor = VARIANCES[self.kind](**self.settings.model_dump())
+        predictor.variances_ = self.chosen
+        return predictor
 
 
 def load_predictor(path: Path, space: SearchSpace) -> Predictor:
@@ -92,29 +124,29 @@ def load_predictor(path: Path, space: SearchSpace) -> Predictor:
     data = read_json(path)
     if isinstance(data, dict) and data.get("kind") == GaussianProcess.kind:
         return gaussian_process_from_data(data, space, str(path))
-    return closed_form_from_data(data, space, str(path))
+    return form_from_data(data, space, str(path))
 
 
-def closed_form_from_data(data: Any, space: SearchSpace, where: str) -> ClosedFormPredictor:
+def form_from_data(data: Any, space: SearchSpace, where: str) -> QuadraticForm:
     """Build from the JSON object, checking everything."""
+    pairs = isinstance(data, dict) and data.get("kind") in VARIANCES
     try:
-        parsed = PredictorFile.model_validate(data)
+        parsed: PredictorFile | PairsFile = (PairsFile if pairs else PredictorFile).model_validate(data)
     except ValidationError as error:
         found = [f"{'.'.join(map(str, item['loc'])) or 'the file'}: {item['msg']}" for item in error.errors()]
         raise EstimatorError(several(f"{where} is not a binas predictor", found, "Fit it again.")) from error
     problems = other_space(parsed.space, space) + _size_problems(parsed, space)
     if problems:
         raise EstimatorError(several(where, problems))
-    predictor = CLOSED_FORMS[parsed.kind](**parsed.settings.model_dump())
+    predictor = parsed.unfilled()
     predictor.space_, predictor.constant_ = space, parsed.constant
-    predictor.chosen_ = Chosen(**parsed.chosen.model_dump())
     predictor.linear_ = np.array(parsed.linear)
     size = len(parsed.linear)
     predictor.quadratic_ = np.array(parsed.quadratic) if parsed.quadratic else np.zeros((size, size))
     return predictor
 
 
-def _size_problems(parsed: PredictorFile, space: SearchSpace) -> list[str]:
+def _size_problems(parsed: FormFile, space: SearchSpace) -> list[str]:
     size = space.alpha_size + space.beta_size
     rows = [[0.0] * size] * size if parsed.quadratic is None else parsed.quadratic
     if len(parsed.linear) == len(rows) == size and all(len(row) == size for row in rows):
@@ -123,7 +155,7 @@ def _size_problems(parsed: PredictorFile, space: SearchSpace) -> list[str]:
 
 
 MLP = "mlp"
-PREDICTORS = (*CLOSED_FORMS, GaussianProcess.kind, MLP)
+PREDICTORS = (*CLOSED_FORMS, *VARIANCES, GaussianProcess.kind, MLP)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +181,8 @@ def make_predictor(name: str, link: LinkName = "log", solver: Solver = "ridge", 
     """A predictor by name, not yet fitted; ``solver`` is for those in closed form."""
     if name in CLOSED_FORMS:
         return CLOSED_FORMS[name](link=link, solver=solver, seed=seed)
+    if name in VARIANCES:
+        return VARIANCES[name](link, seed)
     if name == GaussianProcess.kind:
         return GaussianProcess(link, seed)
     if name == MLP:
@@ -162,7 +196,7 @@ class PredictorSettings(Settings):
     """Which predictors are learned, from how many samples, and how they are judged."""
 
     fit: tuple[str, ...] = Field(
-        ("additive", "within-stage", "quadratic", GaussianProcess.kind),
+        ("additive", "within-stage", "quadratic", PairsEstimator.kind, GaussianProcess.kind),
         description=f"of {', '.join(PREDICTORS)}",
     )
     samples: tuple[int, ...] = Field((), description="numbers of samples to learn from; none = all")

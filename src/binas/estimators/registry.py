@@ -14,6 +14,7 @@ from binas.estimators.closed_form import AdditivePredictor, BilinearPredictor, Q
 from binas.estimators.depths import DepthsEstimator
 from binas.estimators.gaussian_process import GaussianProcess
 from binas.estimators.links import LinkName
+from binas.estimators.pairs import EffectsEstimator, PairsEstimator
 from binas.estimators.within_stage import CorrectedEstimator, WithinStageEstimator
 from binas.tables.contributions import Contributions
 from binas.tables.samples import Samples
@@ -105,15 +106,22 @@ BUILT_IN = (
         learns=True,
     ),
     Candidate(
-        "within-stage",
+        EffectsEstimator.kind,
         7,
+        "one effect per choice, alike choices expected to have alike effects, learned from samples on the log scale",
+        lambda contributions: EffectsEstimator(),
+        learns=True,
+    ),
+    Candidate(
+        "within-stage",
+        8,
         "effects and all pairs of choices inside a stage, learned from samples on the log scale",
         lambda contributions: WithinStageEstimator(),
         learns=True,
     ),
     Candidate(
         "corrected-within-stage",
-        8,
+        9,
         "contributions on the log scale, and what samples say beyond them about choices and pairs inside a stage",
         partial(_corrected, True),
         reads=True,
@@ -121,23 +129,31 @@ BUILT_IN = (
     ),
     Candidate(
         "bilinear",
-        9,
-        "every config with every depth (paper, 4.2); not proven by folding, search with miqcp or evolution",
+        10,
+        "every config with every depth (paper, 4.2); no frontier, single limits are proven by branch-bound",
         lambda contributions: BilinearPredictor(),
         learns=True,
         automatic=False,
     ),
     Candidate(
         "quadratic",
-        10,
-        "all pairs of choices (paper, 4.2); not proven by folding, search with miqcp or evolution",
+        11,
+        "all pairs of choices (paper, 4.2); no frontier, single limits are proven by branch-bound",
         lambda contributions: QuadraticPredictor(),
         learns=True,
         automatic=False,
     ),
     Candidate(
+        PairsEstimator.kind,
+        12,
+        "all pairs of choices, alike choices expected to have alike effects; no frontier, proven by branch-bound",
+        lambda contributions: PairsEstimator(),
+        learns=True,
+        automatic=False,
+    ),
+    Candidate(
         GaussianProcess.kind,
-        11,
+        13,
         "an effect per choice and what depends on all others, by likelihood; nothing is proven, search with frank-wolfe or "
         "evolution",
         lambda contributions: GaussianProcess(),
@@ -146,7 +162,7 @@ BUILT_IN = (
     ),
     Candidate(
         "mlp",
-        12,
+        14,
         "a network of the choices (needs torch); nothing is proven, search with frank-wolfe or evolution",
         _mlp,
         learns=True,

@@ -74,7 +74,9 @@ def load_config(path: Path | None = None, changes: Iterable[Change] = ()) -> Run
     except ValidationError as error:
         where = str(path) if path else "the configuration"
         problems = [_describe(item, document, [name for name, _ in typed]) for item in error.errors()]
-        raise ConfigError(several(where, list(dict.fromkeys(problems)), "See docs/settings.md.")) from error
+        raise ConfigError(
+            several(where, list(dict.fromkeys(problems)), "See docs/reference/settings.md.")
+        ) from error
     return _resolve(config, path.parent if path else Path())
 
 

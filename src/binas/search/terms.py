@@ -1,7 +1,7 @@
 """A separable problem as padded arrays: the form the exact solvers work on.
 
 The objective and every limit are sums over stages of (depth part + config parts of the active blocks):
-the tight form of the problem, in which no product of alpha and beta is left (docs/search.md). An
+the tight form of the problem, in which no product of alpha and beta is left (docs/explanation/search.md). An
 objective with interactions inside a stage is brought to the same form with one pseudo-block per stage
 whose configs are all variants of that stage.
 
@@ -100,7 +100,9 @@ def build_terms(problem: SearchProblem, rows: list[Row]) -> Terms:
     """The problem in padded form with the given cost rows."""
     objective = problem.objective
     if not isinstance(objective, BilinearObjective | StagewiseObjective):
-        raise ProblemError(f"a {objective.kind} objective is not a sum over stages; use miqcp or evolution.")
+        raise ProblemError(
+            f"a {objective.kind} objective is not a sum over stages; use branch-bound or evolution."
+        )
     stages = [_stage(problem, s, rows) for s in range(len(problem.space.stages))]
     constant = np.array([objective.base, *(row.sign * problem.costs[row.cost].fixed for row in rows)])
     bounds = np.array([row.bound for row in rows])

@@ -108,6 +108,21 @@ class Layout:
         return result.reshape(self.size, -1)
 
     @cached_property
+    def shared_options(self) -> Matrix:
+        """Which config has which option value, in whatever block: blocks of ``option_entries`` added up, (size, values)."""
+        blocks = sum(len(stage.blocks) for stage in self.space.stages)
+        entries = self.option_entries
+        return np.asarray(entries.reshape(self.size, entries.shape[1] // max(blocks, 1), blocks).sum(axis=2))
+
+    @cached_property
+    def option_pairs(self) -> Matrix:
+        """Which config has which two option values, in whatever block, (size, pairs); without pairs that no config has."""
+        values = self.shared_options
+        first, second = np.triu_indices(values.shape[1], 1)
+        pairs = values[:, first] * values[:, second]
+        return np.asarray(pairs[:, pairs.any(axis=0)])
+
+    @cached_property
     def choices(self) -> list[Choice]:
         """What each entry of z stands for."""
         stages = list(enumerate(self.space.stages))

@@ -52,6 +52,7 @@ class NetworkRules(Settings):
     features_activation: Activation = Field(
         "hs", description="after the layer between pooling and classifier"
     )
+    features_bias: bool = Field(True, description="of the layer between pooling and classifier")
     mean: tuple[float, ...] | None = Field(None, description="per channel, of pixels in 0..1")
     std: tuple[float, ...] | None = Field(None, description="per channel, of pixels in 0..1")
 

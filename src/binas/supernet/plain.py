@@ -187,7 +187,7 @@ def blocks_in_a_row(
 class Head(nn.Module):
     """What follows the stages: fixed blocks, global pooling, optional features, classifier.
 
-    ``features`` is a 1x1 convolution with bias on the pooled vector (a linear layer), then an activation, h-swish in
+    ``features`` is a 1x1 convolution on the pooled vector (a linear layer), then an activation, h-swish in
     MobileNetV3.
     """
 
@@ -204,7 +204,7 @@ class Head(nn.Module):
         self.features: nn.Module | None = None
         if features is not None:
             activation = activation_layer(rules.features_activation)
-            self.features = nn.Sequential(nn.Linear(channels, features), activation)
+            self.features = nn.Sequential(nn.Linear(channels, features, rules.features_bias), activation)
         self.classifier = nn.Linear(features or channels, classes)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -223,7 +223,8 @@ def initialise(module: nn.Module) -> None:
             initialise_convolution(layer.weight, layer.groups)
         elif isinstance(layer, nn.Linear):
             nn.init.trunc_normal_(layer.weight, std=layer.in_features**-0.5)
-            nn.init.zeros_(layer.bias)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
 
 
 def initialise_convolution(weight: Tensor, groups: int = 1) -> None:

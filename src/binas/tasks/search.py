@@ -212,7 +212,8 @@ def _check(run: Run) -> None:
     if name != AUTO and not find_candidate(name).automatic:
         raise ConfigError(
             f"search.estimator {name!r} is no sum over stages, so a run cannot trace its frontier. Choose another, and ask "
-            f"with it afterwards: `binas search {run.folder} -l LIMIT --estimator {name} --solver evolution`."
+            f"with it afterwards: `binas search {run.folder} -l LIMIT --estimator {name}`, with `--solver evolution` where "
+            "nothing can be proven (gaussian-process, mlp)."
         )
 
 

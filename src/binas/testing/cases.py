@@ -8,7 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from binas.estimators.objective import BilinearObjective, DepthsObjective, StagewiseObjective
+from binas.estimators.objective import (
+    BilinearObjective,
+    DepthsObjective,
+    QuadraticObjective,
+    StagewiseObjective,
+)
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
 from binas.space.space import Config, SearchSpace, Stage
@@ -170,6 +175,16 @@ def stagewise_cases() -> list[Case]:
     )
     made = SearchProblem(plain, objective, base.costs, base.limits)
     return [Case("interactions in a stage", made), Case("interactions, no limit", made.with_limits(()))]
+
+
+def quadratic_cases() -> list[Case]:
+    """Cases in which every choice acts together with every other."""
+    rng, cases = np.random.default_rng(40), list[Case]()
+    for case in (*bilinear_cases()[:8], *bilinear_cases()[13:20]):
+        problem, size = case.problem, case.problem.space.layout.size
+        objective = QuadraticObjective(70.0, rng.normal(size=size), 0.5 * rng.normal(size=(size, size)))
+        cases.append(Case(f"pairs, {case.name}", replace(problem, objective=objective)))
+    return cases
 
 
 def depths_cases() -> list[Case]:

@@ -10,7 +10,7 @@ from binas.search.problem import evaluate
 from binas.search.result import SearchResult, Status
 from binas.search.solve import solve
 from binas.search.solvers import Solver, make_solver
-from binas.testing.cases import Case, bilinear_cases, depths_cases, stagewise_cases
+from binas.testing.cases import Case, bilinear_cases, depths_cases, quadratic_cases, stagewise_cases
 
 
 def cases_for(solver: Solver) -> list[Case]:
@@ -18,7 +18,7 @@ def cases_for(solver: Solver) -> list[Case]:
     can = solver.capabilities
     return [
         case
-        for case in (*bilinear_cases(), *stagewise_cases(), *depths_cases())
+        for case in (*bilinear_cases(), *stagewise_cases(), *depths_cases(), *quadratic_cases())
         if case.problem.objective.kind in can.objectives
         and (can.max_limits is None or len(case.problem.limits) <= can.max_limits)
         and (can.lower_limits or not any(limit.lower for limit in case.problem.limits))

@@ -5,6 +5,7 @@ The files are not part of binas; docs and tests find them through the environmen
 
 from __future__ import annotations
 
+import csv
 import itertools
 import math
 import re
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from binas.base.errors import TableError
+from binas.base.errors import BinasError, TableError
 from binas.base.files import read_json
 from binas.space.architecture import Architecture
 from binas.space.files import load_builtin
@@ -29,6 +30,8 @@ MACRO_STAGES = (2, 3, 3)
 MACRO_CONFIGS = {"0": "id", "1": "e3k3", "2": "e6k5"}
 TFNAS_BLOCKS = (2, 3, 4, 4, 4, 1)
 TFNAS_ACTIVATIONS = {"relu": "re", "swish": "sw"}
+ACCEL_DEPTHS = (3, 3, 3, 3, 3, 4, 3)
+ACCEL_CONFIGS = tuple(f"e{e}k{k}{se}" for e in (1, 4, 6) for k in (3, 5) for se in ("", "se"))
 _MACRO_KEY = re.compile("[012]{8}")
 _TFNAS_CONFIG = re.compile(r"k([0-9]{1,2})_e([0-9]{1,2})_se([01])")
 
@@ -91,6 +94,56 @@ def _macro_record(data: Mapping[str, Any], texts: Sequence[str]) -> MacroRecord:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise TableError(f"the record of {texts[0]} is damaged: {error}.") from error
+
+
+@dataclass(frozen=True, slots=True)
+class AccelRecord:
+    """One network of Accel-NASBench: ImageNet top-1 in percent, and its costs by column of the file, NaN where missing."""
+
+    accuracy: float
+    costs: Mapping[str, float]
+
+
+def accel_space() -> SearchSpace:
+    """Seven stages whose blocks share one config: a stage is one decision, ``e4k5x2`` is e4k5 in two blocks.
+
+    6 stages of 36 options and one of 48: 1.0e11 architectures.
+    """
+    stages = []
+    for number, most in enumerate(ACCEL_DEPTHS, 1):
+        names = itertools.product(ACCEL_CONFIGS, range(1, most + 1))
+        configs = tuple(Config(f"{name}x{depth}", _accel_options(name, depth)) for name, depth in names)
+        stages.append(Stage(f"s{number}", (1,), (configs,)))
+    return SearchSpace("accel-nasbench", tuple(stages), "Accel-NASBench: config x depth of every stage")
+
+
+def _accel_options(name: str, depth: int) -> tuple[tuple[str, OptionValue], ...]:
+    options = {"expansion": int(name[1]), "kernel": int(name[3]), "se": name.endswith("se"), "blocks": depth}
+    return make_options(options)
+
+
+def accel_architecture(text: str) -> Architecture:
+    """The architecture of a string such as ``e6k3_e4k5-e4k5_...``: stages joined by ``_``, equal blocks by ``-``."""
+    stages = [stage.split("-") for stage in text.split("_")]
+    if any(len(set(blocks)) > 1 for blocks in stages):
+        raise TableError(f"{text[:80]!r} has a stage with different blocks; Accel-NASBench has none.")
+    return Architecture.of([f"{blocks[0]}x{len(blocks)}"] for blocks in stages)
+
+
+def read_accel_nasbench(path: Path) -> dict[Architecture, AccelRecord]:
+    """Accel-NASBench (afzalxo/Accel-NASBench, Apache-2.0) by architecture of :func:`accel_space`; of two rows the first."""
+    space, found = accel_space(), dict[Architecture, AccelRecord]()
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            try:
+                architecture = accel_architecture(row.pop("architecture"))
+                space.check(architecture)
+                accuracy = float(row.pop("imagenet_top1_percent"))
+                costs = {name: float(text) if text else math.nan for name, text in row.items()}
+            except (KeyError, ValueError, BinasError) as error:
+                raise TableError(f"{path} is not the Accel-NASBench table: {error}.") from error
+            found.setdefault(architecture, AccelRecord(accuracy, costs))
+    return found
 
 
 def read_tfnas(path: Path, device: str) -> tuple[SearchSpace, CostTable]:

@@ -5,7 +5,13 @@
 
 Shapes are height x width x channels. The first form (MobileNetV3) says the expanded channels, squeeze-excite and
 h-swish; the second (ProxylessNAS) the expansion ratio, and is of blocks with ReLU and without squeeze-excite.
-``Conv``, ``Conv_1``, ``AvgPool2D``, ``Conv_2`` and ``Logits`` are the fixed layers.
+``Conv``, ``Conv_1``, ``AvgPool2D``, ``Conv_2`` and ``Logits`` are the fixed layers. A third form is that of nsganetv2, of
+once-for-all's networks at many resolutions:
+
+    MBConv-input:50x50x24-output:50x50x24-expand:3-kernel:5-stride:1-idskip:1-se:0: {mean: 0.6, var: 2.0e-07}
+
+with the expansion ratio, and no word about the activation, which in these networks goes with the stage. Its fixed layers are
+``first_conv``, ``final_expand_layer`` (pooling included), ``feature_mix_layer`` and ``classifier``.
 """
 
 from __future__ import annotations
@@ -24,6 +30,7 @@ from binas.tables.costs import Cost
 from binas.tables.entries import Provenance
 
 RELU = ("re", "r6")
+NSGANET = "MBConv-"
 
 
 def read_once_for_all(
@@ -31,7 +38,10 @@ def read_once_for_all(
 ) -> Cost:
     """The latency of every choice of ``space``, in ms, from a YAML table; an error names what it lacks."""
     known = stated(provenance, f"once-for-all look-up table {path.name}")
-    return to_cost(OnceForAll(_entries(path)), space, name, "ms", known, str(path))
+    entries = _entries(path)
+    nsganet = any(key.startswith(NSGANET) for key in entries)
+    table = NsgaNet(entries) if nsganet else OnceForAll(entries)
+    return to_cost(table, space, name, "ms", known, str(path))
 
 
 def _entries(path: Path) -> dict[str, float]:
@@ -103,10 +113,50 @@ class OnceForAll:
         return [self._first([key]) for key in keys]
 
     def hint(self) -> str:
-        """The shapes the table starts with."""
-        starts = [key.removeprefix("Conv-") for key in self.entries if key.startswith("Conv-")]
-        known = ", ".join(starts[:3]) or "none"
+        """The shapes the table starts with; where there are none, what its keys look like."""
+        return self._hint("Conv")
+
+    def _hint(self, first: str) -> str:
+        starts = [key.removeprefix(f"{first}-") for key in self.entries if key.startswith(f"{first}-")]
+        if not starts:
+            kinds = sorted({key.partition("-")[0][:40] for key in self.entries})
+            return (
+                f"The table has no first convolution ({first}-input:...); its keys begin with {', '.join(kinds[:6])}. This "
+                "reader knows tables of once-for-all, ProxylessNAS (expanded_conv-...) and nsganetv2 (MBConv-...)."
+            )
+        known = ", ".join(starts[:3]) + (f" and {len(starts) - 3} more" if len(starts) > 3 else "")
         return f"The table's first convolutions are {known}; give a space of that resolution and width."
+
+
+class NsgaNet(OnceForAll):
+    """The same with the keys of nsganetv2."""
+
+    def block(self, block: Block) -> Found:
+        """The key with the expansion ratio and squeeze-excite; of any activation that once-for-all has."""
+        if block.activation not in (*RELU, "hs") or block.expansion != int(block.expansion):
+            raise SpaceError(
+                f"nsganetv2 tables have blocks with ReLU or h-swish and whole expansions, not {block.activation!r} and "
+                f"{block.expansion:g}."
+            )
+        shape = _expanded(block, int(block.expansion)).removeprefix("expanded_conv-")
+        return self._first([f"{NSGANET}{shape}-se:{int(block.se)}"])
+
+    def fixed(self, space: SearchSpace) -> list[Found]:
+        """First convolution and stem blocks, head blocks, features and classifier."""
+        assert space.channels is not None  # checked where the blocks were listed
+        assert space.resolution is not None
+        stem, _ = self._row("first_conv", space.stem, (space.channels, space.resolution))
+        head, (channels, _) = self._row("final_expand_layer", space.head, leaving(space))
+        keys = []
+        if space.features is not None:
+            keys.append(_key("feature_mix_layer", (1, 1, channels), (1, 1, space.features)))
+            channels = space.features
+        keys.append(_key("classifier", (channels,), (space.classes,)))
+        return [*stem, *head, *(self._first([key]) for key in keys)]
+
+    def hint(self) -> str:
+        """The shapes the table starts with."""
+        return self._hint("first_conv")
 
 
 def _key(name: str, inputs: tuple[int | None, ...], outputs: tuple[int | None, ...]) -> str:

@@ -19,6 +19,7 @@ SOLVERS = Registry(
         "auto": "binas.search.solvers.auto:Auto",
         "frontier": "binas.search.solvers.frontier:FrontierSolver",
         "milp": "binas.search.solvers.milp:Milp",
+        "branch-bound": "binas.search.solvers.branch_bound:BranchBound",
         "miqcp": "binas.search.solvers.miqcp:Scip",
         "miqcp-cplex": "binas.search.solvers.miqcp_cplex:Cplex",
         "miqcp-gurobi": "binas.search.solvers.miqcp_gurobi:Gurobi",

@@ -2,7 +2,8 @@
 
 One limit: the bounded fold. Several limits: if the optimum under one of them alone happens to keep the
 others it is the optimum of all (a relaxation's optimum that is feasible). Otherwise, a band of limits on one cost is met in
-the middle; limits on several costs get a fold with a small budget of candidates, and HiGHS when that is exceeded.
+the middle; limits on several costs get a fold with a small budget of candidates, and HiGHS when that is exceeded. An
+objective with pairs of choices of different stages is no sum over stages and goes to branch-bound.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from binas.base.errors import ProblemError
-from binas.estimators.objective import DepthsObjective
+from binas.estimators.objective import DepthsObjective, QuadraticObjective
 from binas.search.band import band_rows, solve_band
 from binas.search.depths import best_by_depths
 from binas.search.lagrangian import MAX_CANDIDATES, TooManyError
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import SEPARABLE, Capabilities, Options, Solver
+from binas.search.solvers.branch_bound import BranchBound
 from binas.search.solvers.frontier import fold_answer
 from binas.search.solvers.milp import Milp
 from binas.search.terms import Row
@@ -25,13 +27,13 @@ SMALL = 30_000
 
 
 class Auto(Solver):
-    """frontier or milp, whichever proves the answer fastest."""
+    """frontier, milp or branch-bound, whichever proves the answer fastest."""
 
     name = "auto"
     capabilities = Capabilities(
         exact=True,
-        objectives=SEPARABLE,
-        summary="frontier or milp, whichever proves the answer fastest (default)",
+        objectives=SEPARABLE | {"quadratic"},
+        summary="frontier, milp or branch-bound, whichever proves the answer fastest (default)",
     )
 
     def __init__(self, max_nodes: int | None = None):
@@ -39,6 +41,8 @@ class Auto(Solver):
 
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
         """The proven optimum, or the proof that there is none."""
+        if isinstance(problem.objective, QuadraticObjective):
+            return _named(BranchBound().solve(problem, options), BranchBound.name)
         if isinstance(problem.objective, DepthsObjective):
             return best_by_depths(problem, lambda part: self.solve(part, replace(options, warm_start=None)))
         answer = _by_fold(problem)

@@ -82,7 +82,7 @@ class Layer(ABC):
 
 @dataclass(frozen=True, slots=True)
 class ConvShape(Layer):
-    """A square convolution that keeps the size (up to its stride), then BatchNorm, or a bias without ``norm``."""
+    """A square convolution that keeps the size (up to its stride), then BatchNorm, or without ``norm`` a ``bias`` if any."""
 
     inputs: int
     outputs: int
@@ -91,6 +91,7 @@ class ConvShape(Layer):
     groups: int = 1
     activation: str = ""
     norm: bool = True
+    bias: bool = True
 
     def __post_init__(self) -> None:
         if self.kernel % 2 == 0:
@@ -107,7 +108,7 @@ class ConvShape(Layer):
             raise SpaceError(f"a convolution of {self.inputs} channels is given {entering.channels}.")
         leaving = Shape(self.outputs, -(-entering.size // self.stride))
         fan_in = self.inputs // self.groups * self.kernel**2
-        return trace.add([tensor], leaving, fan_in, 2 if self.norm else 1)
+        return trace.add([tensor], leaving, fan_in, 2 if self.norm else int(self.bias))
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,14 @@ def test_what_cannot_be_asked_is_said(copied):
     assert "larger --budget" in said
 
 
+def test_hardcore_can_be_the_solver_of_a_run(copied):
+    code, said = call("search", copied, "--solver", "hardcore", "--quiet")
+    assert code == 0, said
+    answers = open_run(copied).answers
+    assert [(item.solver, item.status) for item in answers] == [("hardcore", "feasible")] * 2
+    assert all(item.confirmed is not None for item in answers)
+
+
 def test_hardcore_is_a_solver_of_a_run_and_not_of_tables(copied, tmp_path):
     code, said = call("search", copied, "-l", LIMIT, "--solver", "hardcore", "--json")
     assert code == 0, said

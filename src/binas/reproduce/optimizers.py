@@ -25,7 +25,8 @@ SEEDED = ("bcfw", "evolution")
 ONCE = ("miqcp", PROVEN)
 DIRECT = "hardcore"
 CAVEAT = (
-    "The row hardcore is our own implementation, whose straight-through gradient is biased (docs/explanation/search.md): it says "
+    "The row hardcore is our own implementation, whose straight-through gradient is biased "
+    "(docs/explanation/search.md): it says "
     "little about what HardCoRe-NAS reaches in the hands of its authors."
 )
 

@@ -40,7 +40,7 @@ NEW = replace(BOTTLENECK, name="new", kinds=("nw",), fields=("g", "dil"))
 class TestRegister:
     def test_what_is_built_in(self) -> None:
         assert family_names() == ("bottleneck", "mbconv")
-        assert known_kinds() == ("ir", "ds", "dsa", "cn", "er", "bt")
+        assert known_kinds() == ("ir", "ds", "dsa", "cn", "er", "mp", "bt")
         assert family_of_kind("er") is MBCONV
 
     @pytest.mark.usefixtures("own_register")

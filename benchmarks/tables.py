@@ -12,11 +12,11 @@ Needs BINAS_TABLES, the folder with the public tables; peers: pip install scikit
 An estimator sees n networks of the table, drawn at random. Kendall: on all networks it has not seen. Regret: the best
 predicted network of the table within a limit is looked up; points below the truly best one, mean over all limits (five
 per cost, at quantiles of the table). Peers see the same networks as one-hot rows, option values (expansion, kernel, ...)
-among them; the best of the samples is the best network seen. Values: mean over seeds +- standard error.
+among them; the best of the samples is the best network seen. Optuna looks up as many networks under each limit anew, and
+answers with the best it saw. Values: mean over seeds +- standard error.
 
-Searching: on NAS-Bench-Macro, whose table is complete, every solver searches the space with an estimator that it takes;
-Optuna looks up as many networks under each limit anew, and answers with the best it saw. On Accel-NASBench the proof over
-all 1.0e11 networks, with costs added up over stages (least squares), beside SCIP.
+Searching: on NAS-Bench-Macro every solver searches the space with an estimator that it takes; on Accel-NASBench the proof
+over all 1.0e11 networks, with costs added up over stages (least squares), beside SCIP.
 
 The last line is one JSON object; exit code 1 if a target is missed.
 """
@@ -55,7 +55,14 @@ from predictors import Target, judge
 QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.9)
 OURS = ("ridge", "effects", "within-stage", "bilinear", "quadratic", "pairs", "gaussian-process", "mlp")
 FOLDS = 10  # "all" is all but a tenth, on which it is judged
-SLOW = {"GaussianProcessRegressor": 300, "mlp": 1000, "gaussian-process": 1000, "MLPRegressor": 1000}
+SLOW = {
+    "Optuna TPE": 300,
+    "Optuna NSGA-II": 1000,
+    "GaussianProcessRegressor": 300,
+    "mlp": 1000,
+    "gaussian-process": 1000,
+    "MLPRegressor": 1000,
+}
 BEST = "best of the samples"
 SEARCHED = 2  # seeds: exact solvers agree, and a complete table says the rest
 
@@ -208,9 +215,14 @@ def summary(table: Table, count: int, method: str, found: Sequence[tuple[float, 
 
 
 def compare(
-    table: Table, counts: Sequence[int], seeds: range, ours: Sequence[str], only: Sequence[str] | None
+    table: Table,
+    counts: Sequence[int],
+    seeds: range,
+    ours: Sequence[str],
+    studies: Sequence[str],
+    only: Sequence[str] | None,
 ) -> list[Row]:
-    """Every method with every number of networks, or ``only`` some."""
+    """Every method with every number of networks, or ``only`` some; ``studies`` are Optuna's."""
     print(
         f"\n{table.name}: {len(table.items):,} networks, {len(table.limits())} limits, {len(seeds)} seeds\n"
         f"samples  {'method':26}{'Kendall':>16}  {'regret, points':>15}{'CPU s':>9}"
@@ -233,6 +245,11 @@ def compare(
                 seconds = time.process_time() - start
                 lost = float(np.mean(table.regrets(predicted.__getitem__)))
                 found[name].append((kendall(predicted[unseen], table.accuracy[unseen]), lost, seconds))
+            for name in studies:
+                if count <= SLOW[name] and (only is None or name in only):
+                    start = time.process_time()
+                    lost = optuna_regret(table, name, count, seed)
+                    found[name].append((math.nan, lost, time.process_time() - start))
             known = np.full(len(table.items), -np.inf)
             known[seen] = table.accuracy[seen]
             found[BEST].append((math.nan, float(np.mean(table.regrets(known.__getitem__))), 0.0))
@@ -255,8 +272,8 @@ SOLVED = {
 }
 
 
-def search_macro(table: Table, count: int, seeds: range, optuna_seeds: range) -> list[dict[str, Any]]:
-    """Every solver searches the whole space of NAS-Bench-Macro; Optuna looks up ``count`` networks under each limit."""
+def search_macro(table: Table, count: int, seeds: range) -> list[dict[str, Any]]:
+    """Every solver searches the whole space of NAS-Bench-Macro."""
     records = dict(zip(table.items, table.accuracy.tolist(), strict=True))
     costs = {name: _cost(table, name) for name in table.costs}
     print(
@@ -279,11 +296,7 @@ def search_macro(table: Table, count: int, seeds: range, optuna_seeds: range) ->
                 proven.setdefault(name, solve(problem, "auto").accuracy)
                 behind = proven[name] - (result.accuracy or 0.0)
                 found[solver].append((best - records[result.architecture], behind, seconds))
-    rows = [_searched(table, name, SOLVED[name], values, len(seeds)) for name, values in found.items()]
-    return rows + [
-        _searched(table, name, "", values, len(optuna_seeds))
-        for name, values in optuna_rows(table, count, optuna_seeds).items()
-    ]
+    return [_searched(table, name, SOLVED[name], values, len(seeds)) for name, values in found.items()]
 
 
 def _searched(
@@ -312,26 +325,28 @@ class _Totals:
     total: float
 
 
-def optuna_rows(table: Table, count: int, seeds: range) -> dict[str, list[tuple[float, float, float]]]:
-    """Constrained TPE and NSGA-II: the best of ``count`` networks looked up under each limit."""
-    if not seeds or not is_installed("optuna"):
+def optuna_kinds(table: Table) -> tuple[str, ...]:
+    """Optuna's samplers by name, where the table knows every network they may ask for."""
+    if len(table.items) < table.space.count:
+        return ()
+    if not is_installed("optuna"):
         print(f"without Optuna: {pip_line('optuna')}")
-        return {}
+        return ()
+    return ("Optuna TPE", "Optuna NSGA-II")
+
+
+def optuna_regret(table: Table, name: str, count: int, seed: int) -> float:
+    """The best of ``count`` networks looked up anew under each limit, constrained: points lost, mean over limits."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    kinds = {"Optuna TPE": optuna.samplers.TPESampler, "Optuna NSGA-II": optuna.samplers.NSGAIISampler}
+    kind = optuna.samplers.TPESampler if name == "Optuna TPE" else optuna.samplers.NSGAIISampler
     number = {item: i for i, item in enumerate(table.items)}
-    found = defaultdict[str, list[tuple[float, float, float]]](list)
-    for name, kind in kinds.items():
-        for seed in seeds:
-            for cost, most in table.limits():
-                start = time.process_time()
-                taken = _optuna(optuna, kind, table, number, (cost, most), count, seed)
-                within = table.costs[cost] <= most
-                lost = float(table.accuracy[within].max() - table.accuracy[taken])
-                found[name].append((lost, math.nan, time.process_time() - start))
-    return found
+    lost = []
+    for cost, most in table.limits():
+        taken = _optuna(optuna, kind, table, number, (cost, most), count, seed)
+        lost.append(table.accuracy[table.costs[cost] <= most].max() - table.accuracy[taken])
+    return float(np.mean(lost))
 
 
 def _optuna(
@@ -456,11 +471,12 @@ def main() -> int:
         ours = [*(("factorial", "auto") if name == "macro" else ()), *OURS]
         if options.quick:
             ours = [item for item in ours if item != "mlp"]
-        rows += compare(table, [n or all_but for n in asked], seeds, ours, options.only)
+        studies = () if options.quick else optuna_kinds(table)
+        rows += compare(table, [n or all_but for n in asked], seeds, ours, studies, options.only)
         if options.no_search:
             continue
         if name == "macro":
-            searched = search_macro(table, 100, seeds[:SEARCHED], range(0) if options.quick else seeds)
+            searched = search_macro(table, 100, seeds[:SEARCHED])
         else:
             most = all_but
             quantiles = QUANTILES[1:4:2] if options.quick else QUANTILES

@@ -198,6 +198,7 @@ JSON_CALLS = {
     "explain": "{run} best -l latency=40%",
     "insights": "{run}",
     "solvers": "",
+    "methods": "{run} -l latency=40% --method darts --seeds 1 --budget 100",
     "costs show": "{run}/costs.json",
     "costs diff": "{run}/costs.json {run}/costs.json",
     "costs merge": "{run}/costs.json --out {new}/merged.json",

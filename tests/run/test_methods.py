@@ -1,6 +1,7 @@
 """Search methods of others on the supernet of a run: kept, resumed, judged alike."""
 
 import json
+import shutil
 
 import pytest
 
@@ -8,13 +9,22 @@ from binas.base.progress import Progress
 from binas.run.run import open_run
 from binas.search.methods import METHODS, MethodRecord
 from binas.tasks import methods
-from binas.tasks.methods import FOLDER, MethodSettings, contest, evaluations_of, run_method, tables_of
+from binas.tasks.methods import (
+    FOLDER,
+    MethodSettings,
+    contest,
+    evaluations_of,
+    measuring_seconds,
+    run_method,
+    tables_of,
+)
 from binas.tasks.oracle import oracle_of
 from binas.training import evaluate_architecture
 from binas.training.config import FinetuneSettings
 from tiny_run import call, one_thread
 
 LIMIT = "latency=50%"
+MEASURING = ["estimate", "sample", "check"]
 QUICK = ["hardcore", "soft-penalty", "darts", "random"]
 
 
@@ -66,6 +76,9 @@ def test_another_seed_of_ours_measures_its_tables_anew_and_once(copied, monkeypa
     assert tables.contributions.values.flat().tolist() != run.tables.contributions.values.flat().tolist()
     assert set(tables.samples.architectures) != set(run.tables.samples.architectures)
     assert record.evaluations == evaluations_of(tables) == evaluations_of(run.tables)
+    assert record.seconds > measuring_seconds(tables) > 0
+    worked = [json.loads((copied / "steps" / f"{name}.json").read_text())["seconds"] for name in MEASURING]
+    assert measuring_seconds(run.tables) == sum(worked)
     monkeypatch.setattr(methods, "estimates", None)  # nothing is measured a second time
     assert tables_of(run, 1, Progress()).choice.chosen == tables.choice.chosen
     assert run_method(run, LIMIT, "bcfw", seed=1).method == "bcfw"
@@ -95,6 +108,13 @@ def test_the_command_tells_of_every_method(copied):
     assert "which chose nothing" in said
 
 
+def test_a_run_without_weights_is_told_who_trains_them(copied):
+    shutil.rmtree(copied / "supernet")
+    code, said = call("methods", copied, "--method", "binas", "--seeds", 1)
+    assert code == 2
+    assert "holds no trained supernet yet" in said
+
+
 def test_what_cannot_be_asked_is_said(copied):
     code, said = call("methods", copied, "--method", "magic")
     assert code == 2
@@ -102,6 +122,14 @@ def test_what_cannot_be_asked_is_said(copied):
     code, said = call("methods", copied, "--method", "random", "--budget", 20, "--seeds", 1)
     assert code == 2
     assert "larger --budget" in said
+
+
+def test_hardcore_can_be_the_solver_of_a_run(copied):
+    code, said = call("search", copied, "--solver", "hardcore", "--quiet")
+    assert code == 0, said
+    answers = open_run(copied).answers
+    assert [(item.solver, item.status) for item in answers] == [("hardcore", "feasible")] * 2
+    assert all(item.confirmed is not None for item in answers)
 
 
 def test_hardcore_is_a_solver_of_a_run_and_not_of_tables(copied, tmp_path):

@@ -205,3 +205,18 @@ class TestBadVectors:
         alpha[0] = value
         with pytest.raises(ArchitectureError, match="NaN or infinity"):
             layout.round(alpha, beta)
+
+
+def test_options_shared_by_configs_and_two_of_them_together() -> None:
+    configs = tuple(
+        Config(f"e{e}k{k}", (("expansion", e), ("kernel", k))) for e, k in ((3, 3), (3, 5), (6, 3))
+    )
+    layout = SearchSpace("s", (Stage("a", (1, 2), (configs, configs[:2])),)).layout
+    values = ["expansion 3", "expansion 6", "kernel 3", "kernel 5"]
+    assert layout.shared_options.shape == (layout.size, len(values))
+    rows = {name: row.tolist() for name, row in zip(layout.names, layout.shared_options, strict=True)}
+    assert rows["e3k5 in block 1 of stage 'a'"] == rows["e3k5 in block 2 of stage 'a'"] == [1, 0, 0, 1]
+    assert rows["e6k3 in block 1 of stage 'a'"] == [0, 1, 1, 0]
+    assert rows["depth 2 of stage 'a'"] == [0, 0, 0, 0]
+    assert layout.option_pairs.shape == (layout.size, 3)  # 3 and 3, 3 and 5, 6 and 3; never 6 and 5
+    assert layout.option_pairs.sum() == 5  # one for every config of a block

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from binas.base.interval import Interval
 from binas.estimators.bilinear import BilinearEstimator
-from binas.estimators.closed_form import LEAST
 from binas.estimators.judging import judge
+from binas.estimators.learned import LEAST
 from binas.estimators.predictors import learning_curve
 from binas.reproduce._base import Experiment, Finding, Panel, Row, Series, Study
 from binas.reproduce.ranking import PAPERS, row_of

@@ -147,7 +147,7 @@ class MethodRecord(FileRecord):
 
     ``accuracy`` is one-shot, in percent of ``images`` test images, which chose nothing in any method; ``error`` its standard
     error over them. ``evaluations`` are images that went through a network to find it, ``gradients`` those of them that a
-    loss was differentiated on too; ``shared``: they serve every other limit as well. ``seconds`` are of the search.
+    loss was differentiated on too; ``shared``: they serve every other limit as well. ``seconds`` include all of that.
     """
 
     method: str

@@ -31,6 +31,7 @@ Indices = NDArray[np.int64]
 
 SWEEPS = 200
 SETTLED = 1e-5  # of the reach: a gain per sweep below which the bound is as good as it gets
+FAR = 4096.0  # times the reach: what phi and prices move stays far below half of it
 SECTIONS = 50  # of an interval of prices
 
 
@@ -66,7 +67,7 @@ class Network:
     @property
     def reach(self) -> float:
         """No two architectures differ by more."""
-        return self.far / 16
+        return self.far / FAR
 
     def values(self, assigned: Indices) -> Array:
         """Objective of assignments (n, K), as long as no price and no phi has moved anything."""
@@ -107,7 +108,7 @@ def network_of(problem: SearchProblem) -> Network:
     unary, pair = np.append(linear, 0.0)[at], np.pad(both, (0, 1))[at[:, None, :, None], at[None, :, None, :]]
     pair[np.arange(len(at)), np.arange(len(at))] = 0.0
     spread = np.abs(unary).max(axis=1).sum() + np.abs(pair).max(axis=(2, 3)).sum()
-    far = 16.0 * (2.0 * float(spread) + 1e-6)
+    far = FAR * (2.0 * float(spread) + 1e-6)
     unary[padding] = -far
     apart = _contradictions(problem.space, at)
     pair[apart] = -far

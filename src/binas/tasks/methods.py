@@ -22,7 +22,7 @@ from binas.base.errors import ProblemError
 from binas.base.files import exists
 from binas.base.identity import file_digest, identity_of
 from binas.base.progress import Progress
-from binas.base.settings import Settings
+from binas.base.settings import FileRecord, Settings
 from binas.base.typed import read_typed
 from binas.search.limits import question_name
 from binas.search.methods import METHODS, Contest, MethodRecord, limit_uses
@@ -47,6 +47,7 @@ Seeded = TypeVar("Seeded", EstimateSettings, SampleSettings)
 
 OURS = "binas"
 FOLDER = "methods"
+TOOK = "took.json"
 
 
 class MethodSettings(Settings):
@@ -94,6 +95,8 @@ def run_method(
     ``budget`` are image evaluations; None is what our own tables cost, and ours always costs that.
     """
     progress = progress or Progress()
+    if not exists(run.folder / SUPERNET / "weights.json"):
+        run.supernet()  # says that there is none yet, and who trains it
     if budget is None or method not in METHODS:
         budget = evaluations_of(run.tables)
     identity = _identity(run, question, method, seed, budget)
@@ -113,10 +116,8 @@ def _record(
 ) -> MethodRecord:
     """Search, and judge the answer."""
     problem = run.tables.problem([question], run.settings(SearchSettings).estimator)
-    start = time.perf_counter()
     search = _others if method in METHODS else _ours
     found = search(run, problem, method, budget, seed, progress)
-    seconds = time.perf_counter() - start
     architecture, correct = found.architecture, None
     if architecture is not None:
         correct = measured_outcomes(run, [architecture], "test", progress)[architecture]
@@ -135,7 +136,7 @@ def _record(
         evaluations=found.evaluations,
         gradients=found.gradients,
         shared=method not in METHODS,
-        seconds=seconds,
+        seconds=found.seconds,
     )
 
 
@@ -144,6 +145,7 @@ class Found:
     """An architecture, or none, and what it took to find it."""
 
     architecture: Architecture | None
+    seconds: float
     evaluations: int
     gradients: int = 0
 
@@ -151,18 +153,20 @@ class Found:
 def _others(run: Run, problem: SearchProblem, method: str, budget: int, seed: int, _: Progress) -> Found:
     from binas.training.team import one_thread
 
+    start = time.perf_counter()
     with one_thread():
         oracle = oracle_of(run)
         architecture = METHODS[method](Contest(problem, oracle, budget, seed))
-    return Found(architecture, oracle.evaluations, oracle.gradients)
+    return Found(architecture, time.perf_counter() - start, oracle.evaluations, oracle.gradients)
 
 
 def _ours(run: Run, problem: SearchProblem, method: str, budget: int, seed: int, progress: Progress) -> Found:
-    tables = tables_of(run, seed, progress)
+    tables, start = tables_of(run, seed, progress), time.perf_counter()
     estimator = tables.estimator(run.settings(SearchSettings).estimator)
     own = SearchProblem.build(estimator, run.tables.costs, problem.limits)
-    solver = "auto" if method == OURS else method
-    return Found(solve(own, solver, seed=seed).architecture, evaluations_of(tables))
+    found = solve(own, "auto" if method == OURS else method, seed=seed)
+    seconds = measuring_seconds(tables) + time.perf_counter() - start
+    return Found(found.architecture, seconds, evaluations_of(tables))
 
 
 def evaluations_of(tables: Folder) -> int:
@@ -195,11 +199,31 @@ def tables_of(run: Run, seed: int, progress: Progress) -> Folder:
         )
     )
     folder = run.folder / FOLDER / f"tables-{_tables_identity(changed)[:8]}"
-    if not exists(folder / CHOICE.file):  # written last
+    if not exists(folder / TOOK):  # written last
+        start = time.perf_counter()
         save_each(estimates(changed, progress, folder / OUTCOMES), folder / CONTRIBUTIONS.file)
         save_each(sample(changed, folder / SAMPLES.file, progress), folder / SAMPLES.file)
         check(Folder(folder, run.space), run.settings(CheckSettings)).save(folder / CHOICE.file)
+        Took(seconds=time.perf_counter() - start).save(folder / TOOK)
     return Folder(folder, run.space)
+
+
+class Took(FileRecord):
+    """Seconds that tables took to measure, in the session that finished them."""
+
+    seconds: float
+
+
+def measuring_seconds(tables: Folder) -> float:
+    """Seconds that contributions, samples and the choice of the estimator took: of a run by its records."""
+    from binas.run.records import read_record
+
+    if exists(tables.path / TOOK):
+        return read_typed(
+            Took, tables.path / TOOK, "Delete its folder; the tables are then measured again."
+        ).seconds
+    records = (read_record(tables.path, name) for name in ("estimate", "sample", "check"))
+    return sum(record.seconds for record in records if record is not None)
 
 
 def _reseeded(settings: Seeded, seed: int) -> Seeded:

@@ -32,6 +32,7 @@ from binas.base.interval import Interval
 from binas.base.progress import Progress
 from binas.costs.measure import measuring_again
 from binas.costs.session import Plan
+from binas.data import normalise
 from binas.report.published import measure_networks
 from binas.run.run import Run, open_run
 from binas.search.rivals import difference
@@ -40,13 +41,16 @@ from binas.tasks.artefacts import COSTS
 from binas.tasks.finetune import open_tuned
 from binas.tasks.train import bench
 from binas.training.config import FinetuneSettings
-from binas.training.evaluation import accuracy, correct, normalised_batches
+from binas.training.evaluation import accuracy, correct
 from binas.training.phases import train_from_scratch
 from binas.training.team import ALONE
 
 CPU = torch.device("cpu")
 DIVISOR = 4  # channels stay multiples of it; FastNAS's own 32 leaves small networks nothing to prune
-CALIBRATED = 8  # batches that FastNAS re-estimates BatchNorm with, for each network it looks at
+CALIBRATED, BATCH = (
+    50,
+    32,
+)  # batches that FastNAS re-estimates BatchNorm with, for each network it looks at; 50 is its own
 
 
 def main() -> int:
@@ -104,8 +108,8 @@ def prune(run: Run, network: Any, macs: float, checkpoint: Path, images: int | N
     ]
     config = {
         "score_func": lambda model: accuracy(model, data, judged, CPU).percent,
-        "data_loader": list(itertools.islice(normalised_batches(data, data.train, CPU), CALIBRATED)),
-        "collect_func": lambda batch: batch[0],
+        "data_loader": list(itertools.islice(training_images(run), CALIBRATED)),
+        "collect_func": lambda images: images,
         "checkpoint": str(checkpoint),
         "verbose": False,
     }
@@ -113,6 +117,12 @@ def prune(run: Run, network: Any, macs: float, checkpoint: Path, images: int | N
         network, mode, constraints={"flops": 2 * macs}, dummy_input=torch.zeros(shape), config=config
     )
     return pruned.eval()
+
+
+def training_images(run: Run) -> Iterator[torch.Tensor]:
+    """Batches of training images as networks take them."""
+    for batch in run.data.train.batches(BATCH, seed=0, epoch=0):
+        yield normalise(batch.images, run.data.mean, run.data.std)
 
 
 def compare(run: Run, pruned: list[tuple[Any, Any, Any]], seconds: float) -> list[dict[str, Any]]:

@@ -340,8 +340,8 @@ def ladder(name: str) -> list[float]:
 
 def scaled_network(name: str, width: float) -> Any:
     """A published network at a width, for small images."""
-    from binas.costs.published import published_networks
     from binas.costs.published.scaling import scaled
+    from binas.space.published import published_networks
 
     return scaled(published_networks()[name], width, UNSTRIDED)
 

@@ -11,7 +11,7 @@ import pytest
 
 from binas.base.errors import ConfigError, FileError
 from binas.base.progress import Progress
-from binas.costs.published.data import PublishedSettings
+from binas.costs.published.settings import PublishedSettings
 from binas.reproduce import costs, main_table, studies, terms
 from binas.reproduce._base import PRESETS, Experiment, Finding, Preset, Study
 from binas.reproduce.page import Section, render

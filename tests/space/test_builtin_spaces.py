@@ -8,6 +8,7 @@ import pytest
 
 from binas.costs.analytic import analytic_costs
 from binas.space import SearchSpace, builtin_names, enumerate_all, load_space, space_from_yaml, space_to_yaml
+from binas.space.rules import DEFAULT_RULES
 
 COUNTS = {
     # (12**2 + 12**3 + 12**4)**5: depths 2 to 4 with 12 configs a block, five stages
@@ -101,10 +102,10 @@ def test_features_of_once_for_all_have_no_bias() -> None:
     """Its feature_mix_layer has neither BatchNorm nor a bias; with one there were 1,280 parameters too many."""
     space = load_space("ofa-mbv3")
     ours, biased = (
-        analytic_costs(item)["params"].fixed for item in (space, replace(space, features_bias=True))
+        analytic_costs(item)["params"].fixed for item in (space, replace(space, rules=DEFAULT_RULES))
     )
     assert biased - ours == 1280
-    assert space.fingerprint != replace(space, features_bias=True).fingerprint
+    assert space.fingerprint != replace(space, rules=DEFAULT_RULES).fingerprint
     assert space_from_yaml(space_to_yaml(space)) == space
 
 

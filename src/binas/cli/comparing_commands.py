@@ -10,7 +10,7 @@ import typer
 from binas.cli.options import Dir, Limits, RunFolder, command, with_options
 from binas.cli.output import Reply, say, table
 from binas.cli.views import show_judgements
-from binas.costs.published.data import PublishedSettings
+from binas.costs.published.settings import PublishedSettings
 from binas.estimators.predictors import PredictorSettings, learn
 from binas.tasks.methods import MethodSettings
 

@@ -19,18 +19,18 @@ from torch.nn.functional import cross_entropy
 
 from binas.contributions.outcomes import Array, Indices
 from binas.contributions.sampling import correct_images
+from binas.contributions.supernet_evaluator import OnImages
 from binas.data.dataset import ImageData
 from binas.data.images import IndexedImages
 from binas.space.architecture import Architecture
 from binas.space.relaxed import draw_paths, straight_through
-from binas.space.space import SearchSpace
-from binas.supernet.network import Supernet, keep_memory
+from binas.supernet.network import Supernet
 from binas.training.evaluation import Correct, device_of, normalised_batches
 
 Outcomes = Callable[[Sequence[Architecture]], Iterable[Correct]]
 
 
-class SupernetOracle:
+class SupernetOracle(OnImages):
     """A trained supernet on the images that a search may see: the :class:`binas.search.oracle.Oracle` of networks.
 
     ``recalibration`` is on how many training images the BatchNorm of an architecture is re-estimated before its accuracy is
@@ -46,21 +46,10 @@ class SupernetOracle:
         recalibration: int = 0,
         outcomes: Outcomes | None = None,
     ) -> None:
-        self._supernet, self._data, self._set = supernet.eval(), data, images
+        super().__init__(supernet, data, images)
         self._recalibration = min(recalibration, len(data.train))
         self._outcomes = outcomes or self._correct
         self.evaluations = self.gradients = 0
-        keep_memory()
-
-    @property
-    def space(self) -> SearchSpace:
-        """The space of the supernet."""
-        return self._supernet.space
-
-    @property
-    def images(self) -> int:
-        """How many images a search may see."""
-        return len(self._set)
 
     @property
     def images_per_network(self) -> int:

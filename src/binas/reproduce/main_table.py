@@ -6,11 +6,12 @@ each other. What is compared is the latency, measured in one session on this mac
 
 from __future__ import annotations
 
-from binas.costs.published.data import PublishedSettings, published_networks
+from binas.costs.published.settings import PublishedSettings
 from binas.report.published import measure_published
 from binas.reproduce._base import Experiment, Finding, Panel, Row, Series, Study, rounded
 from binas.reproduce.costs import shared_and_each
 from binas.reproduce.networks import FOUND, Shown, tuned_networks
+from binas.space.published import published_networks
 
 HOURS = 3600.0
 

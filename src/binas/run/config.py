@@ -66,7 +66,7 @@ def load_config(path: Path | None = None, changes: Iterable[Change] = ()) -> Run
     data = {} if document.data is None else document.data
     if not isinstance(data, dict):
         raise ConfigError(f"{path} must hold keys and values, such as 'space: demo'.")
-    typed = [_read_change(change) if isinstance(change, str) else change for change in changes]
+    typed = [read_change(change) if isinstance(change, str) else change for change in changes]
     for name, value in typed:
         set_value(data, name, value)
     try:
@@ -84,7 +84,7 @@ def given_settings(path: Path | None, changes: Iterable[Change] = ()) -> frozens
     """Dotted names of the settings that a file and ``changes`` set; what they leave out has its default."""
     data = None if path is None else read_yaml(path).data
     written = flattened(data) if isinstance(data, dict) else {}
-    typed = dict(_read_change(change) if isinstance(change, str) else change for change in changes)
+    typed = dict(read_change(change) if isinstance(change, str) else change for change in changes)
     return frozenset({*written, *flattened(typed)})
 
 
@@ -100,7 +100,7 @@ def values_of(config: RunConfig) -> dict[str, Any]:
     return values
 
 
-def _read_change(text: str) -> tuple[str, Any]:
+def read_change(text: str) -> tuple[str, Any]:
     """``key.key=value`` as a name and a value."""
     name, sign, value = text.partition("=")
     if not sign or not all(name.strip().split(".")):

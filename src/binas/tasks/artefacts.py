@@ -2,6 +2,7 @@
 
 RUN/config.yaml          the configuration with all its values; RUN/space.yaml the space
 RUN/plan.json            what was chosen for a time that was given (binas.run.plan)
+RUN/start.safetensors    weights of a model of one's own that the heaviest network starts from (binas.run.shrinking)
 RUN/data.json            what the images are: fingerprint, classes, counts
 RUN/heaviest/            weights of the heaviest network; RUN/supernet/ those of the supernet
 RUN/costs.json           what each choice costs, verified on whole networks
@@ -123,6 +124,7 @@ ANSWERS = PerQuestion("results", "search", AnswerRecord)
 COMPARISONS = PerQuestion("rivals", "compare", Comparison)
 FRONTIER = "frontier.csv"
 PAGE = "report.html"
+START = "start.safetensors"
 OUTCOMES = "outcomes"
 HEAVIEST, SUPERNET = "heaviest", "supernet"
 NETWORKS, NETWORK, EXPORT = "networks", "network.json", "export"

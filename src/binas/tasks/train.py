@@ -64,13 +64,15 @@ def do_supernet(run: Run, team: Team, progress: Progress) -> None:
 
 def bench(run: Run, progress: Progress | None, team: Team, folder: Path | None = None) -> Bench:
     """Where training happens, in the run's folder or one in it; figures and progress are those of the first process."""
+    from binas.contributions.strata import odds_around
     from binas.training.loop import make_accelerator
     from binas.training.phases import Bench
     from binas.training.reporting import Reporter
 
     settings, place = run.settings(TrainSettings), folder or run.folder
     reporter = Reporter(place, progress) if team.first else Reporter()
-    return Bench(run.data, settings, place, make_accelerator(settings), reporter, team)
+    odds = odds_around(run.space, settings.supernet.around)
+    return Bench(run.data, settings, place, make_accelerator(settings), reporter, team, odds)
 
 
 def is_helper() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -20,7 +21,7 @@ GROWN = 0.6  # share of a phase after which images have their full size
 class Phase(Settings):
     """One training phase: epochs over the training images with one optimizer and a cosine schedule."""
 
-    epochs: int = Field(gt=0, description="passes over the training images")
+    epochs: int = Field(ge=0, description="passes over the training images; 0 = the weights it starts from")
     batch_size: int = Field(gt=0, description="images per forward and backward pass, all processes together")
     accumulate: int = Field(1, gt=0, description="batches whose gradients are added up before a step")
     optimizer: Literal["sgd", "adamw"] = Field("sgd", description="sgd is with Nesterov momentum")
@@ -66,8 +67,22 @@ class Distillation(Settings):
     )
 
 
+Around = Annotated[
+    tuple[Share, ...],
+    Field(
+        description="shares of the range of MACs that drawn networks have on average, in turns, such as [0.75, 0.5]; none = "
+        "every choice is equally likely"
+    ),
+]
+
+
 class MultiPath(Phase):
     """Training of the supernet: every image on a path of its own."""
+
+    around: Around = ()
+    sandwich: float = Field(
+        0.0, ge=0, le=0.5, description="share of a batch on the heaviest path, and as many on the lightest"
+    )
 
     groups: int | None = Field(
         None, gt=0, description="distinct configs per block and step; none = all, the paper's sampling"
@@ -88,6 +103,11 @@ class FinetuneSettings(Phase):
 
 class TrainSettings(Settings):
     """The supernet: phase 1 trains its heaviest network, phase 2 all of them."""
+
+    start: Path | None = Field(
+        None,
+        description="weights that the heaviest network starts from, safetensors as `binas shrink` writes them; none = fresh",
+    )
 
     recipe: Recipe = Field("small", description="where values not given come from, here and in finetune")
     seed: int = Field(0, ge=0, lt=2**31, description="of weights, order, augmentation and paths")

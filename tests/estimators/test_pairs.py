@@ -48,8 +48,8 @@ def fitted() -> PairsEstimator:
 def test_kinds_of_effects() -> None:
     names = [kind.name for kind in effects_of(SPACE)]
     assert names == [
-        "depth", "config", "option in a block", "option", "two options",
-        "pairs, config", "pairs, option in a block", "pairs, option",
+        "depth", "config", "option in a block", "option", "two options in a block", "two options",
+        "pairs, config", "pairs, option in a block", "pairs, option", "pairs, two options in a block", "pairs, two options",
     ]  # fmt: skip
     plain = [kind.name for kind in effects_of(small_space((((1,), (3,)), ((2,), (2, 2)))))]
     assert plain == ["config", "pairs, config"]  # no options, one depth each

@@ -218,5 +218,7 @@ def test_options_shared_by_configs_and_two_of_them_together() -> None:
     assert rows["e3k5 in block 1 of stage 'a'"] == rows["e3k5 in block 2 of stage 'a'"] == [1, 0, 0, 1]
     assert rows["e6k3 in block 1 of stage 'a'"] == [0, 1, 1, 0]
     assert rows["depth 2 of stage 'a'"] == [0, 0, 0, 0]
-    assert layout.option_pairs.shape == (layout.size, 3)  # 3 and 3, 3 and 5, 6 and 3; never 6 and 5
-    assert layout.option_pairs.sum() == 5  # one for every config of a block
+    pairs = layout.in_any_block(layout.option_pairs)
+    assert layout.option_pairs.shape == (layout.size, 3 * 2)  # 3 and 3, 3 and 5, 6 and 3; never 6 and 5
+    assert pairs.shape == (layout.size, 3)
+    assert pairs.sum() == layout.option_pairs.sum() == 5  # one for every config of a block

@@ -3,9 +3,9 @@
     g(accuracy) = c + a'z + z'Qz,    a ~ N(0, sum_k v_k A_k A_k'),    Q ~ sum_l w_l N(0, (B_l B_l') x (B_l B_l'))
 
 A_k says which choices share an effect: none (one per config, one per depth), those with an option value (expansion 3,
-...) in the same block, those with it in any block, those with two option values together. B_l are configs, option values of
-a block, and option values anywhere, each beside the depths; so the pairs go from two single choices to "kernel 5 is worth
-more where another block has expansion 6". The covariance of two networks is then
+...) in the same block, those with it in any block, those with two option values together in the same block, and in any. B_l
+are the same, each beside the depths; so the pairs go from two single choices to "kernel 5 is worth more where another block
+has expansion 6". The covariance of two networks is then
 
     k(z, z') = sum_k v_k <A_k'z, A_k'z'> + sum_l w_l <B_l'z, B_l'z'>^2.
 
@@ -64,12 +64,15 @@ def effects_of(space: SearchSpace, with_pairs: bool = True) -> list[Effects]:
         "config": one[:, : space.alpha_size],
         "option in a block": layout.option_entries,
         "option": layout.shared_options,
+        "two options in a block": layout.option_pairs,
+        "two options": layout.in_any_block(layout.option_pairs),
     }
-    single = {"depth": depths, **kinds, "two options": layout.option_pairs}
-    pairs = {name: np.hstack([factor, depths]) for name, factor in kinds.items() if factor.any()}
-    found = [Effects(name, factor, False) for name, factor in single.items() if factor.any()]
+    known = {name: factor for name, factor in kinds.items() if factor.any()}
+    found = [
+        Effects(name, factor, False) for name, factor in {"depth": depths, **known}.items() if factor.any()
+    ]
     if with_pairs:
-        found += [Effects(f"pairs, {name}", factor, True) for name, factor in pairs.items()]
+        found += [Effects(f"pairs, {name}", np.hstack([f, depths]), True) for name, f in known.items()]
     return found
 
 

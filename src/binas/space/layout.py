@@ -109,18 +109,25 @@ class Layout:
 
     @cached_property
     def shared_options(self) -> Matrix:
-        """Which config has which option value, in whatever block: blocks of ``option_entries`` added up, (size, values)."""
-        blocks = sum(len(stage.blocks) for stage in self.space.stages)
-        entries = self.option_entries
-        return np.asarray(entries.reshape(self.size, entries.shape[1] // max(blocks, 1), blocks).sum(axis=2))
+        """Which config has which option value, in whatever block, (size, values)."""
+        return self.in_any_block(self.option_entries)
 
     @cached_property
     def option_pairs(self) -> Matrix:
-        """Which config has which two option values, in whatever block, (size, pairs); without pairs that no config has."""
-        values = self.shared_options
-        first, second = np.triu_indices(values.shape[1], 1)
-        pairs = values[:, first] * values[:, second]
-        return np.asarray(pairs[:, pairs.any(axis=0)])
+        """Which config has which two option values, for every block, (size, pairs * blocks); as ``option_entries``."""
+        entries = self._by_block(self.option_entries)
+        first, second = np.triu_indices(entries.shape[1], 1)
+        pairs = entries[:, first] * entries[:, second]
+        return np.asarray(pairs[:, pairs.any(axis=(0, 2))].reshape(self.size, -1))
+
+    def in_any_block(self, entries: Matrix) -> Matrix:
+        """Columns v * blocks + b, such as ``option_entries``, with blocks added up, (size, values)."""
+        return np.asarray(self._by_block(entries).sum(axis=2))
+
+    def _by_block(self, entries: Matrix) -> NDArray[np.float64]:
+        """Columns v * blocks + b as (size, values, blocks)."""
+        blocks = sum(len(row) for row in self.config_slices)
+        return entries.reshape(self.size, entries.shape[1] // max(blocks, 1), blocks)
 
     @cached_property
     def choices(self) -> list[Choice]:

@@ -180,8 +180,10 @@ ELSEWHERE = {
     "published": "test_comparing_commands.py",
     "predictors": "test_comparing_commands.py",
     "doctor": "test_measure_command.py",
+    "shrink": "test_shrink_command.py",
 }
 JSON_CALLS = {
+    "reproduce": "list",
     "train": "{run}",
     "estimate": "{run}",
     "sample": "{run}",

@@ -13,15 +13,13 @@ from safetensors.torch import save_file
 from small_data import bars
 from torch import Tensor, nn
 
-import binas
-from binas.base.errors import BinasError, ConfigError, ModelError, SpaceError
+from binas.base.errors import ConfigError, ModelError, SpaceError
 from binas.costs.analytic import analytic_costs
 from binas.run.models import built, traced
-from binas.run.run import open_run
 from binas.run.shrinking import of_the_model, shrink
 from binas.search.limits import parse_limits
 from binas.supernet.network import extract
-from tiny_run import SPACE, call
+from tiny_run import SPACE
 
 QUICK: dict[str, Any] = {
     "train": {
@@ -170,31 +168,3 @@ def test_a_limit_below_the_smallest_network_is_refused_before_training(images: P
 def test_images_of_another_size_are_refused(images: Path, tmp_path: Path) -> None:
     with pytest.raises(SpaceError, match=r"cannot be followed|cannot run"):
         shrink(own_model("vit"), images, ["latency=50%"], tmp_path / "run", **QUICK)
-
-
-@pytest.mark.slow
-def test_the_command_goes_on_where_it_was(images: Path, tmp_path: Path) -> None:
-    script, out = tmp_path / "model.py", tmp_path / "run"
-    tests = Path(__file__).parent.parent / "supernet"
-    lines = ["import sys", f"sys.path.insert(0, {str(tests)!r})", "from own_models import own_model"]
-    script.write_text("\n".join([*lines, "def build():", "    return own_model('resnet')", ""]))
-    sets = [part for name, value in flat(QUICK).items() for part in ("--set", f"{name}={value}")]
-    given = ["shrink", f"{script}:build", "--data", images, "--out", out]
-    code, said = call(*given, "-l", "latency=90%", *sets, "--quiet")
-    assert code == 0, said
-    assert "latency=0.9x: stage s1" in said
-    code, said = call(*given, "-l", "latency=90%", *sets, "--quiet")
-    assert code == 0
-    assert "nothing done now" in said
-    assert open_run(out).space.network is not None
-    assert binas.shrink is shrink
-    assert issubclass(ModelError, BinasError)
-
-
-def flat(settings: dict[str, Any]) -> dict[str, Any]:
-    from binas.base.identity import flattened
-
-    return {
-        name: "[safetensors]" if isinstance(value, list) else value
-        for name, value in flattened(settings).items()
-    }

@@ -129,7 +129,10 @@ def test_spaces_for_photos_build_at_every_size_they_are_chosen_for(name: str) ->
     from binas.costs.analytic import architecture_work
     from binas.supernet import StaticNetwork
 
-    space, documented = load_space(name), (Path(__file__).parents[2] / "docs" / "spaces.md").read_text()
+    space, documented = (
+        load_space(name),
+        (Path(__file__).parents[2] / "docs" / "howto" / "space.md").read_text(),
+    )
     works = [architecture_work(space, space.extreme(largest)) for largest in (False, True)]
     assert f"{works[0].macs / 1e6:.1f} to {works[1].macs / 1e6:.1f} MMACs" in documented
     for channels, size in (

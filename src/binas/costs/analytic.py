@@ -27,6 +27,7 @@ from binas.costs.graph_work import block_graph_traces, fixed_graph_traces
 from binas.space.architecture import Architecture
 from binas.space.codes import BlockCode
 from binas.space.families import DEFAULT_RULES, ConvShape, NetworkRules, PoolShape, Shape, Trace, describe
+from binas.space.families.layers import Step
 from binas.space.networks import (
     block_input_shapes,
     codes_of,
@@ -70,9 +71,13 @@ def trace_work(trace: Trace) -> Work:
 def trace_weight_bytes(trace: Trace, dtype: Dtype) -> int:
     """Bytes of weights and biases of all steps, BatchNorm folded."""
     per_weight, per_bias = WEIGHT_BYTES[dtype], BIAS_BYTES[dtype]
-    return sum(
-        step.writes.channels * (step.fan_in * per_weight + per_bias) for step in trace.steps if step.fan_in
-    )
+
+    def of_channel(step: Step) -> int:
+        if step.fan_in or step.in_place:  # a layer with its bias, or BatchNorm, of which a bias is left
+            return step.fan_in * per_weight + (per_bias if step.vectors else 0)
+        return step.vectors * per_weight  # parameters that nothing folds away
+
+    return sum(step.writes.channels * of_channel(step) for step in trace.steps)
 
 
 def trace_peak(trace: Trace) -> int:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from binas.base.identity import file_digest
 from binas.base.progress import Progress
 from binas.base.times import Seconds
 from binas.data.config import DataRecord
@@ -115,6 +116,12 @@ def _images(run: Run) -> dict[str, Any]:
     return {"space": run.space.fingerprint, "images": run.images}
 
 
+def _beginning(run: Run) -> dict[str, Any]:
+    """Space and images, and the weights to start from by their content, wherever the file lies."""
+    start = run.settings(TrainSettings).start
+    return _images(run) if start is None else {**_images(run), "start": file_digest(start)[:16]}
+
+
 def _heaviest_seconds(outlook: Outlook) -> Seconds:
     """Epochs, each with a validation that all processes share."""
     phase, rates = outlook.settings(TrainSettings).heaviest, outlook.rates
@@ -155,7 +162,7 @@ TRAIN = Task(
             seconds=lambda outlook: Seconds(outlook.images.total * outlook.rates.read),
         ),
         _phase(
-            HEAVIEST, "train the heaviest network", _train_heaviest, _heaviest_seconds, 0.25, facts=_images
+            HEAVIEST, "train the heaviest network", _train_heaviest, _heaviest_seconds, 0.25, facts=_beginning
         ),
         _phase(
             SUPERNET,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from binas.base.settings import Settings
 from binas.data.config import AugmentConfig
@@ -21,7 +21,7 @@ GROWN = 0.6  # share of a phase after which images have their full size
 class Phase(Settings):
     """One training phase: epochs over the training images with one optimizer and a cosine schedule."""
 
-    epochs: int = Field(ge=0, description="passes over the training images; 0 = the weights it starts from")
+    epochs: int = Field(gt=0, description="passes over the training images")
     batch_size: int = Field(gt=0, description="images per forward and backward pass, all processes together")
     accumulate: int = Field(1, gt=0, description="batches whose gradients are added up before a step")
     optimizer: Literal["sgd", "adamw"] = Field("sgd", description="sgd is with Nesterov momentum")
@@ -55,6 +55,14 @@ class Phase(Settings):
     def mean_area(self) -> float:
         """Mean share of the images' pixels that a step sees: G (f^2 + f + 1) / 3 + 1 - G, as they grow from f until G."""
         return GROWN * (self.first_size**2 + self.first_size + 1) / 3 + 1 - GROWN
+
+
+class HeaviestPhase(Phase):
+    """Training of the heaviest network; weights that it starts from may be good enough already."""
+
+    epochs: int = Field(
+        ge=0, description="passes over the training images; 0 = the weights of train.start as they are"
+    )
 
 
 class Distillation(Settings):
@@ -120,9 +128,15 @@ class TrainSettings(Settings):
         gt=0,
         description="one-thread processes that work on a run on a CPU, at most; none = the cores it may use",
     )
-    heaviest: Phase = Field(description="phase 1, the heaviest network")
+    heaviest: HeaviestPhase = Field(description="phase 1, the heaviest network")
     supernet: MultiPath = Field(description="phase 2, the supernet")
     checkpoint_seconds: float = Field(60.0, ge=0, description="time between checkpoints within an epoch")
+
+    @model_validator(mode="after")
+    def _has_weights(self) -> TrainSettings:
+        if self.start is None and not self.heaviest.epochs:
+            raise ValueError("heaviest.epochs is 0, so it needs weights to start from: give train.start")
+        return self
 
 
 def fill_from_recipe(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
     python benchmarks/demo.py                # seeds 0 to 4, with fine-tuned rivals: about 8 minutes a seed on 2 free cores
     python benchmarks/demo.py --seeds 1      # one of them
     python benchmarks/demo.py --quick        # judge what is kept; where there is nothing, one seed without tuned rivals
-    python benchmarks/demo.py --record       # also write the tables of the first seed into docs/demo.md
+    python benchmarks/demo.py --record       # also write the tables of the first seed into benchmarks/results/demo.md
 
 Each seed first does what a user sees, `binas demo`, which is timed; then `--tune-rivals` fine-tunes three random networks of
 each limit, the best of 20 and the best hand-scaled one exactly as the found one was. Peers are these networks, on the same
@@ -40,7 +40,7 @@ from binas.search.rivals import Comparison, is_clear
 from binas.tasks.artefacts import COMPARISONS
 
 CACHE = Path(__file__).parent / ".cache" / "demo"
-DOCS = Path(__file__).parent.parent / "docs" / "demo.md"
+DOCS = Path(__file__).parent / "results" / "demo.md"
 MARK = "<!-- measured -->"
 MEMORY_GIB, SECONDS = 4.0, 240.0
 AHEAD, LIMITS, SEEDS = (
@@ -189,7 +189,9 @@ def main() -> int:
         "--quick", action="store_true", help="judge what is kept; make one demo where there is none"
     )
     parser.add_argument("--fresh", action="store_true", help="throw away what is kept")
-    parser.add_argument("--record", action="store_true", help="write the tables into docs/demo.md")
+    parser.add_argument(
+        "--record", action="store_true", help="write the tables into benchmarks/results/demo.md"
+    )
     options = parser.parse_args()
     if options.fresh:
         shutil.rmtree(CACHE, ignore_errors=True)

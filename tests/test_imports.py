@@ -32,7 +32,7 @@ LIGHT = ["base", "space", "tables", "estimators", "search", "insights"]
 HEAVY_FILES = {ROOT / "estimators" / "mlp.py"}  # the one predictor that is a network
 
 
-SEES_ALL = ["run", "tasks", "cli", "testing"]
+SEES_ALL = ["run", "tasks", "reproduce", "cli", "testing"]
 
 # The one deliberate edge against the order: a block family is declared in one piece in ``space``, and names the
 # functions of ``supernet`` that build it as text, so that nothing of ``supernet`` (and torch) is loaded before a network

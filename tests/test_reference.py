@@ -1,5 +1,6 @@
-"""The reference page says what the declarations say."""
+"""The reference pages say what the declarations say."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +17,26 @@ def test_the_reference_is_what_the_declarations_say():
 def test_the_reference_names_every_task_and_every_one_of_its_settings():
     from binas.tasks import BUILTIN
 
-    page = (HOUSE / "docs" / "settings.md").read_text(encoding="utf-8")
+    reference = HOUSE / "docs" / "reference"
+    settings, commands = (
+        (reference / name).read_text(encoding="utf-8") for name in ("settings.md", "commands.md")
+    )
     for task in BUILTIN:
-        assert f"\n### `binas {task.name} " in page
+        assert f"\n## `binas {task.name} " in commands
         for name in task.settings.model_fields:
-            assert f"| `{task.name}.{name}" in page
+            assert f"| `{task.name}.{name}" in settings
+
+
+def test_every_public_name_and_every_format_has_its_place():
+    import binas
+    from binas import search
+    from binas.tables.schema import SCHEMAS
+
+    reference = HOUSE / "docs" / "reference"
+    for package in (binas, search):
+        page = (reference / "api" / f"{package.__name__}.md").read_text(encoding="utf-8")
+        classes = [name for name in package.__all__ if hasattr(getattr(package, name), "__qualname__")]
+        assert classes
+        assert [name for name in classes if not re.search(rf"^(?:## |::: .*\.){name}$", page, re.M)] == []
+    formats = (reference / "schemas.md").read_text(encoding="utf-8")
+    assert all(f"\n## {kind}\n" in formats for kind in SCHEMAS)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from binas.export.model_file import load_model as load_model
     from binas.run.folder import Folder as Folder, load as load
     from binas.run.run import Run as Run, open_run as open_run
+    from binas.run.shrinking import shrink as shrink
     from binas.run.start import run as run
     from binas.search import (
         Evaluation as Evaluation,

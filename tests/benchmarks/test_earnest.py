@@ -63,7 +63,13 @@ def row(limit, accuracy, lead):
 
 
 def result(*rows):
-    return {"limits": list(rows), "unit": "ms", "heaviest": {"accuracy": 91.0, "error": 0.3, "cost": 3.0}}
+    heaviest = {"accuracy": 91.0, "error": 0.3, "first": 89.0, "cost": 3.0}
+    return {
+        "limits": list(rows),
+        "unit": "ms",
+        "heaviest": heaviest,
+        "published": list(earnest.PUBLISHED),
+    }
 
 
 def test_targets():
@@ -72,6 +78,8 @@ def test_targets():
     assert earnest.missed(result(*rising), 92.0) == ["heaviest 91.00 %, target 92 %"]
     (unclear,) = earnest.missed(result(rising[0], row(2, 82, 0.5), *rising[2:]), None)
     assert "at 2 of 4 limits" in unclear
+    (left_out,) = earnest.missed({**result(*rising), "published": []}, None)
+    assert "left out" in left_out
     (falling,) = earnest.missed(result(rising[1], rising[0]), None)
     assert "does not rise" in falling
 
@@ -81,7 +89,7 @@ def test_the_table_has_a_row_for_each_limit_and_says_what_does_not_fit():
     text = earnest.markdown(result(row(1, 80, 1.0), bare))
     assert "| 1 ms | **80.00** at 0.9 ms | 79.00 (+1.00 ± 0.30) at 1 ms, width 0.50, 3 epochs |" in text
     assert "| 2 ms | **82.00** at 1.8 ms | none fits |" in text
-    assert text.endswith("Heaviest network of the space: 91.00 ± 0.30 % at 3 ms.")
+    assert text.endswith("91.00 ± 0.30 % at 3 ms (89.00 % before the supernet was trained).")
 
 
 def test_the_picture_has_a_series_for_each_column():

@@ -177,7 +177,7 @@ class TestPredictors:
         text = said("predictors", tables, "--resamples", 5)
         assert "30 held-out samples, link log" in text
         assert "quadratic, 120 samples" in text
-        assert "additive.json, within-stage.json, quadratic.json, gaussian-process.json" in text
+        assert "additive.json, within-stage.json, quadratic.json, pairs.json, gaussian-process.json" in text
 
     def test_solver(self, tables: Path) -> None:
         said("predictors", tables, "--fit", "quadratic", "--solver", "svd", "--resamples", 2)

@@ -142,7 +142,7 @@ class TestMerge:
 
 
 class TestPhone:
-    """The worked example of docs/costs.md with a device that counts bytes."""
+    """The worked example of docs/howto/device.md with a device that counts bytes."""
 
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:

@@ -180,8 +180,10 @@ ELSEWHERE = {
     "published": "test_comparing_commands.py",
     "predictors": "test_comparing_commands.py",
     "doctor": "test_measure_command.py",
+    "shrink": "test_shrink_command.py",
 }
 JSON_CALLS = {
+    "reproduce": "list",
     "train": "{run}",
     "estimate": "{run}",
     "sample": "{run}",
@@ -198,6 +200,7 @@ JSON_CALLS = {
     "explain": "{run} best -l latency=40%",
     "insights": "{run}",
     "solvers": "",
+    "methods": "{run} -l latency=40% --method darts --seeds 1 --budget 100",
     "costs show": "{run}/costs.json",
     "costs diff": "{run}/costs.json {run}/costs.json",
     "costs merge": "{run}/costs.json --out {new}/merged.json",

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from binas.costs import architecture_work
-from binas.costs.published import published_networks
 from binas.costs.published.build import Counts, build, count
 from binas.space import from_block_string, load_space, parse_network
 from binas.space.blockstrings import format_network
+from binas.space.published import published_networks
 from binas.supernet import StaticNetwork
 
 NETWORKS = published_networks()

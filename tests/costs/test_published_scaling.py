@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from binas.costs.published import published_networks
 from binas.costs.published.build import build, count
 from binas.costs.published.scaling import rounded, scaled
+from binas.space.published import published_networks
 
 NETWORKS = published_networks()
 

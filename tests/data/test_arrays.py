@@ -1,6 +1,7 @@
 import io
 import pickle
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from small_images import pixels
 from binas import load_space
 from binas.base.errors import DataError
 from binas.data import DataConfig, Division, ImageData, arrays as arrays_room, from_arrays, load_data
+from binas.space import NetworkRules
 
 LABELS = np.arange(30) % 3
 
@@ -175,3 +177,15 @@ def test_parts_must_agree():
         ImageData("mixed", data.train, other.validation, data.test, data.mean, data.std)
     assert torch.equal(data.train.labels, other.train.labels)
     assert data.fingerprint() != other.fingerprint()
+
+
+def test_images_are_normalised_as_the_space_declares():
+    space = load_space("small-28")
+    declaring = replace(space, rules=NetworkRules(mean=(0.25,), std=(0.5,)))
+    data = from_arrays(pixels(40, 28, 28, 1), np.arange(40) % 10)
+    assert data.for_space(space) == data
+    own = data.for_space(declaring)
+    assert (own.mean, own.std) == ((0.25,), (0.5,))
+    assert own.fingerprint() == data.fingerprint()
+    with pytest.raises(DataError, match="declares another normalisation"):
+        data.check(declaring)

@@ -63,7 +63,7 @@ def test_every_field_is_documented():
 
 
 def test_the_examples_in_the_docs_are_valid():
-    text = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "howto" / "data.md").read_text(encoding="utf-8")
     examples = re.findall(r"```yaml\n(.*?)```", text, re.S)
     kinds = [DataConfig.model_validate(parse_yaml(example).data["data"]).kind for example in examples]
     assert set(kinds) == {"arrays", "folder", "huggingface", "fashion-mnist"}

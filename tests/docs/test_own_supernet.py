@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "own-supernet.md"
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "own-supernet.md"
 
 
 def test_a_foreign_supernet_to_an_answer_in_under_40_lines(capsys):

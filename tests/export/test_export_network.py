@@ -55,6 +55,19 @@ def test_files_take_bytes_and_give_the_logits_of_the_network(whole, batch):
     assert np.abs(program(images).numpy(force=True) - wanted).max() <= allowed
 
 
+def test_a_space_with_tensorflows_padding(tmp_path):
+    network, facts = network_and_facts("tensorflow")
+    done = export_network(network, facts, tmp_path / "x")
+    images = torch.randint(256, (2, 3, 16, 16), generator=torch.Generator().manual_seed(1), dtype=torch.uint8)
+    with torch.inference_mode():
+        floats = normalise(images, MEAN, STD)
+        wanted = network(floats)
+        assert torch.equal(load_model(done.folder)(floats), wanted)
+    session = onnxruntime.InferenceSession(done.folder / "model.onnx", providers=["CPUExecutionProvider"])
+    (logits,) = session.run(None, {"images": images.numpy()})
+    assert np.abs(logits - wanted.numpy()).max() <= TOLERANCE * np.abs(wanted.numpy()).max()
+
+
 def test_the_description_holds_parity_and_the_onnx_file_says_what_it_is(whole):
     _, facts, done = whole
     assert set(done.model.graphs) == {"model.onnx", "model.pt2"}

@@ -1,4 +1,4 @@
-"""On the paper's reconstructed tables the insights are the numbers of the paper's figure 6."""
+"""On the paper's reconstructed tables the insights are the numbers of the paper's figure 8."""
 
 import pytest
 

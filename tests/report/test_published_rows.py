@@ -9,11 +9,11 @@ import pytest
 
 from binas.base.errors import ProblemError
 from binas.base.interval import Interval
-from binas.costs.published import published_networks
 from binas.costs.published.build import count
 from binas.report.published import Builder, chosen_networks, compare_published, compare_with_ours
 from binas.run.folder import load
 from binas.search.frontier import frontier
+from binas.space.published import published_networks
 from binas.testing.paper_example import write_paper_example
 
 FEW = ["MobileNetV2", "BINAS-A"]

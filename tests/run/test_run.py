@@ -107,8 +107,9 @@ def test_a_killed_run_goes_on_and_ends_the_same(tmp_path, trained):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"train": {"heaviest": {"epochs": 0}}}, "train.heaviest.epochs (line"),
-        ({"train": {"heavy": {}}}, "allowed here are recipe, seed"),
+        ({"train": {"supernet": {"epochs": 0}}}, "train.supernet.epochs (line"),
+        ({"train": {"heaviest": {"epochs": 0}}}, "needs weights to start from"),
+        ({"train": {"heavy": {}}}, "allowed here are start, recipe, seed"),
         ({"train": {"recipe": "fast"}}, "'small' or 'imagenet'"),
         ({"train": 3}, "train"),
         ({"spaces": "demo"}, "spaces (line"),

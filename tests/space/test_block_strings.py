@@ -195,7 +195,7 @@ class TestBadStrings:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("xx_r1_k3_s1_c8", "starts with 'xx'; known are ir, ds, dsa, cn, er, bt"),
+            ("xx_r1_k3_s1_c8", "starts with 'xx'; known are ir, ds, dsa, cn, er, mp, bt"),
             ("ir_r1_k3_s1_e3_c8_q7", "unknown part 'q7'"),
             ("ir_r1_k3_s1_e3_c8_nrelu", "unknown part 'nrelu'"),
             ("ir_r1_k3_k5_c8", "kernel twice"),

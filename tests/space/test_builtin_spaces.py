@@ -8,6 +8,7 @@ import pytest
 
 from binas.costs.analytic import analytic_costs
 from binas.space import SearchSpace, builtin_names, enumerate_all, load_space, space_from_yaml, space_to_yaml
+from binas.space.rules import DEFAULT_RULES
 
 COUNTS = {
     # (12**2 + 12**3 + 12**4)**5: depths 2 to 4 with 12 configs a block, five stages
@@ -101,10 +102,10 @@ def test_features_of_once_for_all_have_no_bias() -> None:
     """Its feature_mix_layer has neither BatchNorm nor a bias; with one there were 1,280 parameters too many."""
     space = load_space("ofa-mbv3")
     ours, biased = (
-        analytic_costs(item)["params"].fixed for item in (space, replace(space, features_bias=True))
+        analytic_costs(item)["params"].fixed for item in (space, replace(space, rules=DEFAULT_RULES))
     )
     assert biased - ours == 1280
-    assert space.fingerprint != replace(space, features_bias=True).fingerprint
+    assert space.fingerprint != replace(space, rules=DEFAULT_RULES).fingerprint
     assert space_from_yaml(space_to_yaml(space)) == space
 
 
@@ -122,13 +123,16 @@ def test_nas_bench_macro_has_no_two_equal_networks() -> None:
 
 @pytest.mark.parametrize("name", ["small-32", "photos-96", "photos-160"])
 def test_spaces_for_photos_build_at_every_size_they_are_chosen_for(name: str) -> None:
-    """The lightest and the heaviest network: logits of every class, and the MACs that docs/spaces.md states."""
+    """The lightest and the heaviest network: logits of every class, and the MACs that docs/howto/space.md states."""
     import torch
 
     from binas.costs.analytic import architecture_work
     from binas.supernet import StaticNetwork
 
-    space, documented = load_space(name), (Path(__file__).parents[2] / "docs" / "spaces.md").read_text()
+    space, documented = (
+        load_space(name),
+        (Path(__file__).parents[2] / "docs" / "howto" / "space.md").read_text(),
+    )
     works = [architecture_work(space, space.extreme(largest)) for largest in (False, True)]
     assert f"{works[0].macs / 1e6:.1f} to {works[1].macs / 1e6:.1f} MMACs" in documented
     for channels, size in (

@@ -12,7 +12,7 @@ from binas.base.errors import ArchitectureError, SpaceError
 from binas.space import BlockCode, parse_block
 from binas.space.codes import whole
 from binas.space.families import (
-    MOBILENET_V3,
+    DEFAULT_RULES,
     BlockShape,
     ConvShape,
     Shape,
@@ -40,7 +40,7 @@ NEW = replace(BOTTLENECK, name="new", kinds=("nw",), fields=("g", "dil"))
 class TestRegister:
     def test_what_is_built_in(self) -> None:
         assert family_names() == ("bottleneck", "mbconv")
-        assert known_kinds() == ("ir", "ds", "dsa", "cn", "er", "bt")
+        assert known_kinds() == ("ir", "ds", "dsa", "cn", "er", "mp", "bt")
         assert family_of_kind("er") is MBCONV
 
     @pytest.mark.usefixtures("own_register")
@@ -104,10 +104,10 @@ class TestLayers:
     @pytest.mark.parametrize("text", ["bt_k3_c8_se0.25", "bt_k3_c8_noskip"])
     def test_a_bottleneck_has_no_such_parts(self, text: str) -> None:
         with pytest.raises(SpaceError, match="cannot be built"):
-            describe(parse_block(text), 8, MOBILENET_V3)
+            describe(parse_block(text), 8, DEFAULT_RULES)
 
     def test_the_shortcut_is_a_convolution_where_the_shape_changes(self) -> None:
-        same, wider = (describe(parse_block(f"bt_k3_c{c}_nre"), 8, MOBILENET_V3) for c in (8, 16))
+        same, wider = (describe(parse_block(f"bt_k3_c{c}_nre"), 8, DEFAULT_RULES) for c in (8, 16))
         assert isinstance(same, BlockShape)
         assert isinstance(wider, BlockShape)
         assert same.shortcut == ()
@@ -115,7 +115,7 @@ class TestLayers:
 
     def test_steps_are_numbered_as_they_are_written(self) -> None:
         trace = Trace(Shape(8, 4))
-        last = trace.run([describe(parse_block("ir_k3_e2_c8_se0.25"), 8, MOBILENET_V3)])
+        last = trace.run([describe(parse_block("ir_k3_e2_c8_se0.25"), 8, DEFAULT_RULES)])
         assert last == len(trace.steps) == 8
         assert [step.reads for step in trace.steps] == [(0,), (1,), (2,), (3,), (4,), (2, 5), (6,), (7, 0)]
 

@@ -79,8 +79,43 @@ MIXED = make(
         stage("s2", [1, 2], 16, {"expansion": [2, 3], "se": [False, True]}, family="mbconv", stride=2),
     ],
 )
+TENSORFLOW = make(
+    "tensorflow",
+    [
+        stage(
+            "s1",
+            [1, 2],
+            8,
+            {"expansion": [1, 2], "kernel": [3, 5], "se": [False, True]},
+            stride=2,
+            activation="r6",
+        ),
+        stage(
+            "s2",
+            [1, 2],
+            16,
+            {"ratio": [0.5, 1.0], "kernel": [3, 5]},
+            family="bottleneck",
+            stride=2,
+            activation="sw",
+        ),
+    ],
+    stem=["cn_r1_k5_s1_c8_nr6", "mp_r1_k3_s1_c8"],
+    head=["cn_r1_k1_s1_c24_nsw"],
+    features=12,
+    resolution=16,
+    rules={
+        "padding": "same",
+        "norm_epsilon": 0.05,
+        "norm_momentum": 0.02,
+        "squeeze": {"of": "input", "divisor": 1, "gate": "sigmoid", "activation": "sw"},
+        "features_activation": "re",
+        "mean": [0.5, 0.4, 0.3],
+        "std": [0.2, 0.2, 0.2],
+    },
+)
 OFA = replace(load_space("ofa-mbv3"), classes=5)
-SPACES = {space.name: space for space in (MBCONV, SOME_SQUEEZE, BOTTLENECK, MIXED)}
+SPACES = {space.name: space for space in (MBCONV, SOME_SQUEEZE, BOTTLENECK, MIXED, TENSORFLOW)}
 
 
 def scramble(net: nn.Module, seed: int = 0) -> None:

@@ -12,9 +12,9 @@ from torch_counts import counted, folded, measured_peak  # noqa: E402
 from binas.costs import analytic_costs, architecture_work, peak_activation  # noqa: E402
 from binas.costs.analytic import Work, block_trace, trace_peak, trace_work  # noqa: E402
 from binas.space import Architecture, SearchSpace, parse_block, sample_many  # noqa: E402
-from binas.supernet import SqueezeRule, StaticNetwork, Supernet, extract, plain_block  # noqa: E402
+from binas.supernet import NetworkRules, SqueezeRule, StaticNetwork, Supernet, extract, plain_block  # noqa: E402
 
-BY_INPUT = SqueezeRule(of="input", divisor=1, gate="sigmoid")
+BY_INPUT = NetworkRules(squeeze=SqueezeRule(of="input", divisor=1, gate="sigmoid"))
 CODES = [
     "ir_k3_s1_e3_c8_nre",
     "ir_k5_s2_e2.5_c12_se0.25",
@@ -32,10 +32,13 @@ CODES = [
 ]
 
 
-@pytest.mark.parametrize("rule", [SqueezeRule(), BY_INPUT], ids=["v3", "input"])
+@pytest.mark.parametrize("rules", [NetworkRules(), BY_INPUT], ids=["v3", "input"])
 @pytest.mark.parametrize("code", CODES)
-def test_blocks_of_every_kind(code: str, rule: SqueezeRule) -> None:
-    block, trace = plain_block(parse_block(code), 8, rule).eval(), block_trace(parse_block(code), 8, 7, rule)
+def test_blocks_of_every_kind(code: str, rules: NetworkRules) -> None:
+    block, trace = (
+        plain_block(parse_block(code), 8, rules).eval(),
+        block_trace(parse_block(code), 8, 7, rules),
+    )
     images = torch.randn(1, 8, 7, 7)
     assert trace_work(trace) == counted(block, images)
     assert trace_peak(trace) == measured_peak(folded(block), images)

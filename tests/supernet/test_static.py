@@ -12,10 +12,10 @@ from torch import nn  # noqa: E402
 from binas.base.errors import ArchitectureError, BinasError  # noqa: E402
 from binas.costs import architecture_work  # noqa: E402
 from binas.space import load_space, sample_many, to_block_string  # noqa: E402
-from binas.supernet import SqueezeRule, StaticNetwork, Supernet, extract  # noqa: E402
+from binas.supernet import NetworkRules, SqueezeRule, StaticNetwork, Supernet, extract  # noqa: E402
 
-BY_INPUT = SqueezeRule(of="input", divisor=1, gate="sigmoid")
-SWISH_BY_INPUT = SqueezeRule(of="input", divisor=1, gate="sigmoid", activation="sw")
+BY_INPUT = NetworkRules(squeeze=SqueezeRule(of="input", divisor=1, gate="sigmoid"))
+SWISH_BY_INPUT = NetworkRules(squeeze=SqueezeRule(of="input", divisor=1, gate="sigmoid", activation="sw"))
 
 # Blocks as in the papers' tables; parameters at 1000 classes as published with their implementations.
 PUBLISHED = {
@@ -44,7 +44,7 @@ PUBLISHED = {
         "[['ds_k3_s1_c16_nre_noskip'], ['ir_r2_k3_s2_e6_c24_nre'], ['ir_r3_k5_s2_e3_c40_se0.25_nre'], "
         "['ir_r4_k3_s2_e6_c80_nre'], ['ir_r2_k3_s1_e6_c112_se0.25_nre'], ['ir_r3_k5_s2_e6_c160_se0.25_nre'], "
         "['ir_k3_s1_e6_c320_nre'], ['cn_k1_c1280_nre']]",
-        {"squeeze": BY_INPUT},
+        {"rules": BY_INPUT},
         3_887_038,
     ),
     "FBNet-C": (
@@ -68,7 +68,7 @@ PUBLISHED = {
         "[['ds_k3_s1_e1_c16_se0.25_nsw'], ['ir_r2_k3_s2_e6_c24_se0.25_nsw'], ['ir_r2_k5_s2_e6_c40_se0.25_nsw'], "
         "['ir_r3_k3_s2_e6_c80_se0.25_nsw'], ['ir_r3_k5_s1_e6_c112_se0.25_nsw'], "
         "['ir_r4_k5_s2_e6_c192_se0.25_nsw'], ['ir_k3_s1_e6_c320_se0.25_nsw'], ['cn_k1_c1280_nsw']]",
-        {"stem": "cn_k3_s2_c32_nsw", "squeeze": SWISH_BY_INPUT},
+        {"stem": "cn_k3_s2_c32_nsw", "rules": SWISH_BY_INPUT},
         5_288_548,
     ),
 }
@@ -160,7 +160,7 @@ class TestKinds:
 
     def test_squeeze_rules(self) -> None:
         assert SqueezeRule().reduced(0.25, expanded=72, inputs=24) == 24
-        assert BY_INPUT.reduced(0.25, expanded=72, inputs=24) == 6
+        assert BY_INPUT.squeeze.reduced(0.25, expanded=72, inputs=24) == 6
         assert SqueezeRule().reduced(0.0, expanded=72, inputs=24) == 0
 
 
@@ -173,7 +173,6 @@ class TestBadInput:
             ("[['ir_k4_c8']]", {}),
             ("[['ir_k3_c8']]", {"classes": 0}),
             ("[['ir_k3_c8']]", {"channels": -1}),
-            ("[['ir_k3_c8']]", {"features_activation": "tanh", "features": 8}),
         ],
     )
     def test_strings_and_settings(self, text: str, settings: dict[str, object]) -> None:

@@ -30,11 +30,10 @@ from binas.space import (  # noqa: E402
     to_block_string,
 )
 from binas.space.families import (  # noqa: E402
-    MOBILENET_V3,
     BlockShape,
     ConvShape,
     Layer,
-    SqueezeRule,
+    NetworkRules,
     Trace,
     _base,
 )
@@ -68,13 +67,13 @@ def convolution(code: BlockCode, inputs: int) -> ConvShape:
     return ConvShape(inputs, code.channels, code.kernel, code.stride, int(code.get("g", 1)), code.activation)
 
 
-def describe(code: BlockCode, inputs: int, rule: SqueezeRule) -> Layer:
+def describe(code: BlockCode, inputs: int, rules: NetworkRules) -> Layer:
     same = code.stride == 1 and inputs == code.channels
     return BlockShape((convolution(code, inputs), ShuffleShape()), () if same else None)
 
 
-def plain(code: BlockCode, inputs: int, rule: SqueezeRule) -> nn.Module:
-    body = nn.Sequential(ConvNorm(convolution(code, inputs)), nn.ChannelShuffle(int(code.get("g", 1))))
+def plain(code: BlockCode, inputs: int, rules: NetworkRules) -> nn.Module:
+    body = nn.Sequential(ConvNorm(convolution(code, inputs), rules), nn.ChannelShuffle(int(code.get("g", 1))))
     same = code.stride == 1 and inputs == code.channels
     return PlainBlock(body, nn.Identity() if same else None)
 
@@ -82,10 +81,10 @@ def plain(code: BlockCode, inputs: int, rule: SqueezeRule) -> nn.Module:
 class ElasticShuffle(ElasticBlock):
     """Nothing is shared: every config has its own weights."""
 
-    def __init__(self, codes: Sequence[BlockCode], inputs: int) -> None:
+    def __init__(self, codes: Sequence[BlockCode], inputs: int, rules: NetworkRules) -> None:
         super().__init__()
         self.configs = len(codes)
-        self.options = nn.ModuleList(plain(code, inputs, MOBILENET_V3) for code in codes)
+        self.options = nn.ModuleList(plain(code, inputs, rules) for code in codes)
 
     def forward(self, x: Tensor, config: int) -> Tensor:
         return self.options[config](x)

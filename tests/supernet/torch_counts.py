@@ -44,18 +44,26 @@ class Recorder(TorchDispatchMode):
         self.weights = {address(parameter) for parameter in network.parameters()}
         self.kept: list[Tensor] = []
         self.calls: list[tuple[list[int], int, int, bool]] = []
+        self.margins: dict[int, int] = {}
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-        out = func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        out = (
+            result[0] if isinstance(result, tuple) else result
+        )  # pooling gives places too, which nothing reads
         memory = address(out)
         sources = [address(arg) for arg in args if isinstance(arg, Tensor)]
+        sources = [self.margins.get(source, source) for source in sources]
         sources = [source for source in sources if source not in self.weights]
         self.kept.append(out)
+        if func.overloadpacket.__name__ == "constant_pad_nd":  # margins live inside the convolution
+            self.margins[memory] = sources[0]
+            return result
         if memory not in self.weights:
             new = memory not in sources  # a view or an operation in place makes no tensor
             joins = func.overloadpacket.__name__ in ("add", "mul")
             self.calls.append((sources, memory, out.numel() if new else 0, joins))
-        return out
+        return result
 
 
 def address(tensor: Tensor) -> int:

@@ -1,4 +1,4 @@
-"""``binas published`` and ``binas predictors``: networks and predictors of others, held against ours."""
+"""``binas published``, ``predictors`` and ``methods``: networks, predictors and search methods of others, against ours."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from binas.cli.options import Dir, Limits, command, with_options
+from binas.cli.options import Dir, Limits, RunFolder, command, with_options
 from binas.cli.output import Reply, say, table
 from binas.cli.views import show_judgements
-from binas.costs.published.data import PublishedSettings
+from binas.costs.published.settings import PublishedSettings
 from binas.estimators.predictors import PredictorSettings, learn
+from binas.tasks.methods import MethodSettings
 
 if TYPE_CHECKING:
     from binas.report.published import Row
+    from binas.search.methods import MethodSummary
 
 PREDICTORS = "predictors"
 
@@ -90,3 +92,51 @@ def predictors(folder: Dir, limit: Limits = None, settings: Any = None) -> Reply
     counts = list(dict.fromkeys(item.count for item in learned))
     times = {item.name: item.seconds for item in learned}
     return Reply({"link": settings.link, "learned_from": counts, "seconds": times, **data}, show)
+
+
+@command(
+    app,
+    "methods",
+    "binas methods runs/first -l latency=50%",
+    "binas methods runs/first -l latency=30% --method binas --method hardcore --seeds 5 --json",
+    options=with_options(MethodSettings),
+)
+def methods(run: RunFolder, limit: Limits = None, progress: Any = None, settings: Any = None) -> Reply:
+    """Search a run's supernet by the methods of others, within the same limits and budget, and compare what they find.
+
+    Without --limit under each limit of the run's configuration. Interrupt it at any time; the same command resumes.
+    """
+    from dataclasses import asdict
+
+    from binas.run.run import open_run
+    from binas.search.methods import summarise
+    from binas.tasks.methods import contest
+
+    opened = open_run(run)
+    questions = [" and ".join(limit)] if limit else list(opened.questions)
+    with progress.during("methods"):
+        records = list(contest(opened, questions, settings, progress))
+    rows = summarise(records)
+    data = {
+        "records": [item.model_dump(mode="json") for item in records],
+        "methods": [asdict(row) for row in rows],
+    }
+    return Reply(data, lambda: _show_methods(rows, records[0].images))
+
+
+def _show_methods(rows: list[MethodSummary], images: int) -> None:
+    """A table for each question."""
+    for question in dict.fromkeys(row.question for row in rows):
+        cells = []
+        for row in (row for row in rows if row.question == question):
+            spread = "" if row.spread is None else f" ± {row.spread:.2f}"
+            accuracy = "-" if row.accuracy is None else f"{row.accuracy:.2f}{spread}"
+            broken = f", at worst {row.violation:.1f} % above" if row.violation else ""
+            spent = f"{row.evaluations:,}" + (" for all limits" if row.shared else "")
+            kept = f"{row.kept} of {row.seeds}{broken}"
+            cells.append((row.method, accuracy, kept, spent, f"{row.gradients:,}", f"{row.seconds:.1f}"))
+        columns = ("method", "accuracy (%)", "limit kept", "image evaluations", "with gradient", "seconds")
+        table(columns, cells, title=question)
+    say(
+        f"One-shot accuracy on {images:,} test images, which chose nothing: mean and standard deviation over seeds."
+    )

@@ -26,6 +26,7 @@ from binas.base.packages import explain_import  # noqa: E402
 from binas.cli import (  # noqa: E402
     comparing_commands,
     costs_commands,
+    reproduce_commands,
     run_commands,
     search_commands,
     space_commands,
@@ -50,6 +51,7 @@ for room in (
     space_commands,
     costs_commands,
     comparing_commands,
+    reproduce_commands,
 ):
     app.registered_commands += room.app.registered_commands
     app.registered_groups += room.app.registered_groups

@@ -107,6 +107,58 @@ def run(
     return _whole_run(out, config, changes or [], redo, budget_of(time, config, changes or ()), progress)
 
 
+@command(
+    app,
+    "shrink",
+    "binas shrink my_model.py:build --weights best.safetensors --data photos --out runs/small -l latency=8ms",
+    "binas shrink my_model.py:build --weights best.pth --data photos -l latency=75% -l latency=50% --time 1h",
+    "binas shrink --network efficientnet_lite0 --weights lite0.pth --data photos --out runs/small -l latency=50%",
+)
+def shrink(
+    data: Annotated[
+        Path, typer.Option(help="Folder with one subfolder of images per class, or an .npz file.")
+    ],
+    limit: Annotated[
+        list[str],
+        typer.Option(
+            "--limit",
+            "-l",
+            help="COST=QUANTITY, e.g. latency=8ms; a percentage is of what the model itself costs. Repeatable: each is "
+            "a question of its own.",
+        ),
+    ],
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            help="FILE.py:FUNCTION, a function without arguments that builds the model.", metavar="MODEL"
+        ),
+    ] = None,
+    network: Annotated[str | None, typer.Option(help="Instead of MODEL: a known network by name.")] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="Weights of the model: safetensors, or a state dict of torch.")
+    ] = None,
+    out: Out = Path("runs/small"),
+    mean: Annotated[
+        list[float] | None,
+        typer.Option(help="Per channel, of pixels in 0..1, as the model was trained with."),
+    ] = None,
+    std: Annotated[list[float] | None, typer.Option(help="Per channel, with --mean.")] = None,
+    time: Time = None,
+    changes: Set = None,
+    progress: Any = None,
+) -> Reply:
+    """Make a trained classifier smaller and faster within limits measured on this device, with a proof.
+
+    Your model is the largest network and the teacher; nothing is trained from scratch. Afterwards it is a run as any other.
+    """
+    from binas.run.config import read_change
+    from binas.run.shrinking import Wish, shrink_run
+
+    more = [read_change(text) for text in changes or ()]
+    wish = Wish(data, limit, model, network, weights, mean=mean or None, std=std or None)
+    return _finished(*shrink_run(wish, out, more, progress, time))
+
+
 def _whole_run(
     out: Path, config: Path | None, changes: list[str], redo: bool, budget: Budget | None, progress: Any
 ) -> Reply:
@@ -119,8 +171,12 @@ def _whole_run(
             "done call `binas run --out RUN` without the launcher."
         )
     started = create_run(out, configure(out, config, changes), redo, progress, budget=budget)
-    done = finish(started, progress)
-    story = started.story
+    return _finished(started, finish(started, progress))
+
+
+def _finished(started: Any, done: list[str]) -> Reply:
+    """What a run found."""
+    story, out = started.story, started.folder
 
     def show() -> None:
         views.show_run(started)

@@ -87,15 +87,17 @@ def _search(
 ) -> tuple[SearchResult, str]:
     """The answer under limits of one's own, and why there is none."""
     from binas.run.folder import load
+    from binas.run.run import open_run
     from binas.run.start import configure
     from binas.tasks.search import SearchSettings, search_for
 
     settings = configure(folder, changes=changes).part(SearchSettings)
     problem = load(folder).problem(limits, settings.estimator)
+    run = open_run(folder, changes) if is_run(folder) else None
     if not on_device:
-        return search_for(problem, settings, False, progress)
+        return search_for(problem, settings, False, progress, run)
     with progress.during("search"):
-        return search_for(problem, settings, True, progress)
+        return search_for(problem, settings, True, progress, run)
 
 
 def _no_answer(result: SearchResult | Frontier, why: str) -> Reply:

@@ -20,10 +20,11 @@ from binas.contributions.depth_pairs import depth_pairs
 from binas.contributions.design import Design, sparse_rows, table_of
 from binas.contributions.journal import Journal
 from binas.contributions.normal import GROUPS, Recorded, Sums, normal_equations
-from binas.contributions.outcomes import Evaluator, OutcomeKind
+from binas.contributions.outcomes import Array, Evaluator, OutcomeKind
 from binas.contributions.passes import PassesOf, PathsOf, check_measurable, measure
 from binas.contributions.paths import balanced_paths
 from binas.contributions.shrinkage import Settings, choose_settings, covariance, fit
+from binas.space.odds import Odds
 from binas.space.sampling import sample_many
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
@@ -43,23 +44,26 @@ def factorial(
     seed: int = 0,
     progress: Progress | None = None,
     outcomes: PassesOf | None = None,
+    odds: tuple[Odds, ...] = (),
 ) -> Iterator[Contributions]:
     """Measure up to ``passes`` passes over the evaluator's images, giving better answers on the way.
 
     With a ``target`` it ends as soon as the stability of the ranking (:func:`stability`) reaches it. Passes that
     are recorded are not measured again, and the answer is the same as without interruption. ``outcomes`` gives those of
-    passes, in other processes perhaps.
+    passes, in other processes perhaps. With ``odds`` paths are drawn by these, in turns.
     """
     check_measurable(evaluator.space, evaluator.images, GROUPS)
     if passes < 2:
         raise ConfigError(f"the factorial protocol needs at least 2 passes over the images, got {passes}.")
-    design, paths, note = Design(evaluator.space), factorial_paths(evaluator.space, seed), ""
+    design, paths, note = Design(evaluator.space), factorial_paths(evaluator.space, seed, odds), ""
     done = journal.first_missing(passes)
     for look in looks(passes):
         if look < done and target is None:
             continue  # a poorer answer than the one that was there
         measure(evaluator, journal, look, paths, progress, passes, note, outcomes)
-        answer, stable = factorial_contributions(Recorded(design, journal, look, seed, kinds_of(outcome)))
+        answer, stable = factorial_contributions(
+            Recorded(design, journal, look, seed, kinds_of(outcome), odds)
+        )
         note = f", stability {stable:.3f}"
         stop = target is not None and stable >= target
         if look >= done or stop:
@@ -68,9 +72,9 @@ def factorial(
             break
 
 
-def factorial_paths(space: SearchSpace, seed: int) -> PathsOf:
+def factorial_paths(space: SearchSpace, seed: int, odds: tuple[Odds, ...] = ()) -> PathsOf:
     """The balanced paths of each pass."""
-    return lambda images, number: balanced_paths(space, images, number, seed)
+    return lambda images, number: balanced_paths(space, images, number, seed, odds)
 
 
 def looks(passes: int) -> list[int]:
@@ -98,7 +102,8 @@ def factorial_contributions(recorded: Recorded, shrink: bool = True) -> tuple[Co
     if doubt:
         recorded, sums = replace(recorded, kinds=("correct",)), sums.first_kind()
     found, stable = fit(sums, design.similarities, settings), stability(design, sums, settings, recorded.seed)
-    vector = np.append(sums.means[0], design.contrasts @ found.gamma)
+    theta = design.contrasts @ found.gamma
+    vector = np.append(sums.means[0] - _drawn(recorded) @ theta, theta)
     errors = covariance(recorded, sums, settings, found)
     counts = np.append(recorded.evaluations, sums.counts)
     about = _about(recorded, settings, stable)
@@ -106,6 +111,15 @@ def factorial_contributions(recorded: Recorded, shrink: bool = True) -> tuple[Co
         about["left_out"] = f"{asked}: {doubt}"
     pairs = depth_pairs(recorded, found.direct[-1], settings.slope) if shrink else None
     return replace(table_of(design.space, vector, errors, counts, about), depth_pairs=pairs), stable
+
+
+def _drawn(recorded: Recorded) -> Array:
+    """The mean row of all paths: what is expected of them beyond an average architecture; zero effect for uniform ones."""
+    space, odds = recorded.design.space, recorded.odds
+    if not odds:
+        return np.zeros(recorded.design.size)
+    turns = [odds[number % len(odds)] for number in range(recorded.passes)]
+    return np.asarray(np.mean([item.expected_row(space) for item in turns], axis=0))
 
 
 def _settings(design: Design, sums: Sums, shrink: bool) -> tuple[Settings, str]:

@@ -23,6 +23,7 @@ from binas.contributions.design import Design, sparse_rows
 from binas.contributions.journal import Journal
 from binas.contributions.outcomes import Array, Indices, OutcomeKind, outcome_values
 from binas.contributions.paths import balanced_paths
+from binas.space.odds import Odds
 
 GROUPS = 10
 AT_ONCE = 2**17  # evaluations in memory
@@ -73,6 +74,7 @@ class Recorded:
     passes: int
     seed: int
     kinds: tuple[OutcomeKind, ...]
+    odds: tuple[Odds, ...] = ()
 
     @property
     def evaluations(self) -> int:
@@ -88,7 +90,7 @@ class Recorded:
     def _stretch(self, images: Indices) -> Stretch:
         numbers, ends = range(self.passes), (int(images[0]), int(images[-1]) + 1)
         space, read = self.design.space, [self.journal.read(p, *ends) for p in numbers]
-        rows = [sparse_rows(space, *balanced_paths(space, images, p, self.seed)) for p in numbers]
+        rows = [sparse_rows(space, *balanced_paths(space, images, p, self.seed, self.odds)) for p in numbers]
         values = np.array([[outcome_values(outcomes, kind) for outcomes in read] for kind in self.kinds])
         return Stretch(images, vstack(rows, format="csr"), values)
 

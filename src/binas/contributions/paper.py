@@ -28,7 +28,8 @@ from binas.contributions.design import table_of
 from binas.contributions.journal import Journal
 from binas.contributions.outcomes import Array, Evaluator, Indices
 from binas.contributions.passes import PassesOf, PathsOf, check_measurable, measure
-from binas.contributions.paths import DEPTH, Paths, conditioned_paths
+from binas.contributions.paths import Paths, conditioned_paths
+from binas.space.odds import DEPTH
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
 

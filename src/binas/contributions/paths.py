@@ -9,20 +9,23 @@ passes, drawn anew for each decision and each K passes. So any K consecutive ima
 every pass, and every image meets all K choices in K passes: a Latin square per decision, independent between
 decisions. Each path by itself is uniform.
 
+Where choices are not equally likely (:mod:`binas.space.odds`) K is the size of the decision's deck, and the number drawn
+is a card of it. Several odds take turns from pass to pass.
+
 ``conditioned_paths`` draws independently, with some decisions held fixed (paper section 3.2).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from binas.contributions.outcomes import Indices
+from binas.space.odds import DEPTH, Odds, uniform_odds
 from binas.space.space import SearchSpace
 
 Paths = tuple[Indices, Indices]
-DEPTH = -1  # "block" of a stage's depth decision
 
 
 def decisions(space: SearchSpace) -> list[tuple[int, int, int]]:
@@ -34,12 +37,16 @@ def decisions(space: SearchSpace) -> list[tuple[int, int, int]]:
     return found
 
 
-def balanced_paths(space: SearchSpace, images: Indices, number: int, seed: int) -> Paths:
-    """Paths of ``images`` (n,) in pass ``number``: depths (n, S), configs (n, S, D)."""
-    choices = {
-        (s, b): _latin(images, number, count, (seed, 0, j))
-        for j, (s, b, count) in enumerate(decisions(space))
-    }
+def balanced_paths(
+    space: SearchSpace, images: Indices, number: int, seed: int, odds: Sequence[Odds] = ()
+) -> Paths:
+    """Paths of ``images`` (n,) in pass ``number``: depths (n, S), configs (n, S, D); uniform without ``odds``."""
+    turn, key = (number % len(odds), (seed, 3, number % len(odds))) if odds else (0, (seed, 0))
+    own, place = (odds[turn], number // len(odds)) if odds else (uniform_odds(space), number)
+    choices = {}
+    for j, (s, b, _) in enumerate(decisions(space)):
+        deck = own.decks[s, b]
+        choices[s, b] = deck[_latin(images, place, len(deck), (*key, j))]
     return _assembled(space, len(images), choices)
 
 

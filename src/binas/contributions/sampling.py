@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from binas.base.errors import CheckpointError
 from binas.base.identity import changes
 from binas.base.progress import Progress
-from binas.contributions.strata import cost_strata, uniform_architectures
+from binas.contributions.strata import cost_strata, drawn_architectures, odds_around, uniform_architectures
 from binas.costs.analytic import analytic_costs
 from binas.data.dataset import ImageData
 from binas.data.images import Images, IndexedImages
@@ -34,8 +34,12 @@ Strata = Literal["uniform", "cost"]
 Rows = NDArray[np.int64]
 
 
-def architectures_to_measure(space: SearchSpace, count: int, strata: Strata, seed: int) -> list[Architecture]:
-    """Uniform over decisions, or spread evenly over the range of MACs."""
+def architectures_to_measure(
+    space: SearchSpace, count: int, strata: Strata, seed: int, around: Sequence[float] = ()
+) -> list[Architecture]:
+    """Uniform over decisions, spread evenly over the range of MACs, or drawn ``around`` shares of it."""
+    if around:
+        return drawn_architectures(space, odds_around(space, around), count, seed)
     if strata == "uniform":
         return uniform_architectures(space, count, seed)
     return cost_strata(space, analytic_costs(space)["macs"], count, seed)

@@ -12,14 +12,16 @@ Draws come in an order that does not depend on how many are wanted: asking for m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import cycle, islice
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from binas.costs.analytic import analytic_costs
 from binas.space.architecture import Architecture
+from binas.space.odds import DEPTH, Odds, deck_of
 from binas.space.sampling import sample
 from binas.space.space import SearchSpace
 from binas.tables.costs import Cost
@@ -36,6 +38,44 @@ def uniform_architectures(space: SearchSpace, count: int, seed: int) -> list[Arc
     """``count`` different architectures, uniform over decisions; fewer when no new one comes any more."""
     rng = np.random.default_rng(seed)
     return list(islice(_distinct(lambda: sample(space, rng)), count))
+
+
+def drawn_architectures(
+    space: SearchSpace, odds: Sequence[Odds], count: int, seed: int
+) -> list[Architecture]:
+    """``count`` different architectures drawn by odds, in turns; fewer when no new one comes any more."""
+    rng, turns = np.random.default_rng(seed), cycle(odds)
+
+    def draw() -> Architecture:
+        own = next(turns).decks
+        stages = []
+        for s, stage in enumerate(space.stages):
+            depth = stage.depths[int(rng.choice(own[s, DEPTH]))]
+            stages.append([stage.blocks[b][int(rng.choice(own[s, b]))].name for b in range(depth)])
+        return Architecture.of(stages)
+
+    return list(islice(_distinct(draw), count))
+
+
+def odds_around(space: SearchSpace, shares: Iterable[float]) -> tuple[Odds, ...]:
+    """Odds under which drawn networks have these shares of the way from the least to the most MACs, on average.
+
+    A network that was never elastic falls apart on uniform paths, most of which are far smaller than any limit asks for.
+    """
+    asked = tuple(shares)
+    return () if not asked else tuple(_odds(space, analytic_costs(space)["macs"], share) for share in asked)
+
+
+def _odds(space: SearchSpace, cost: Cost, share: float) -> Odds:
+    least, most = cost.range(space)
+    width = (most - least) or 1.0
+    scaled = cost.values.map(lambda values: values / width)
+    tilted = Tilted(space, scaled, tilt_towards(space, scaled, (least - cost.fixed) / width + share))
+    decks = {}
+    for s in range(len(space.stages)):
+        decks[s, DEPTH] = deck_of(tilted.depths[s])
+        decks |= {(s, b): deck_of(shares) for b, shares in enumerate(tilted.configs[s])}
+    return Odds(decks)
 
 
 def cost_strata(
@@ -101,7 +141,7 @@ class Tilted:
 
     def __init__(self, space: SearchSpace, cost: Column, tilt: float) -> None:
         self.space, self.cost = space, cost
-        self.mean, self._configs, self._depths = 0.0, list[list[Array]](), list[Array]()
+        self.mean, self.configs, self.depths = 0.0, list[list[Array]](), list[Array]()
         for s, stage in enumerate(space.stages):
             logs = [tilt * values - np.log(len(values)) for values in cost.configs[s]]
             shares = [_shares(values) for values in logs]
@@ -109,15 +149,15 @@ class Tilted:
             means = _sums([float(p @ c) for p, c in zip(shares, cost.configs[s], strict=True)])
             depths = _shares(tilt * cost.depths[s] + weight)
             self.mean += float(depths @ (cost.depths[s] + means[list(stage.depths)]))
-            self._configs.append(shares)
-            self._depths.append(depths)
+            self.configs.append(shares)
+            self.depths.append(depths)
 
     def draw(self, rng: np.random.Generator) -> tuple[Architecture, float]:
         """One architecture and its cost."""
         stages, total = [], 0.0
         for s, stage in enumerate(self.space.stages):
-            i = int(rng.choice(len(stage.depths), p=self._depths[s]))
-            picks = [int(rng.choice(len(p), p=p)) for p in self._configs[s][: stage.depths[i]]]
+            i = int(rng.choice(len(stage.depths), p=self.depths[s]))
+            picks = [int(rng.choice(len(p), p=p)) for p in self.configs[s][: stage.depths[i]]]
             stages.append([stage.blocks[b][c].name for b, c in enumerate(picks)])
             total += float(self.cost.depths[s][i])
             total += sum(float(self.cost.configs[s][b][c]) for b, c in enumerate(picks))

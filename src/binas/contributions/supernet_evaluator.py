@@ -16,16 +16,11 @@ from binas.supernet.network import Supernet, keep_memory
 from binas.training.evaluation import device_of, normalised_batches
 
 
-class SupernetEvaluator:
-    """Outcomes of a supernet on one set of images of ``data``; the validation images where none is given."""
+class OnImages:
+    """A trained supernet and the set of images that may be asked about."""
 
-    def __init__(
-        self, supernet: Supernet, data: ImageData, images: IndexedImages | None = None, weights: str = ""
-    ) -> None:
-        """``weights`` names the trained weights, such as their digest, for the record of a measurement."""
-        self._set = indexed(data.validation, data.name) if images is None else images
-        self._supernet, self._data = supernet.eval(), data
-        self.fingerprint = f"{weights}/{self._set.fingerprint}"
+    def __init__(self, supernet: Supernet, data: ImageData, images: IndexedImages) -> None:
+        self._supernet, self._data, self._set = supernet.eval(), data, images
         keep_memory()
 
     @property
@@ -37,6 +32,17 @@ class SupernetEvaluator:
     def images(self) -> int:
         """Number of images in the set."""
         return len(self._set)
+
+
+class SupernetEvaluator(OnImages):
+    """Outcomes of a supernet on one set of images of ``data``; the validation images where none is given."""
+
+    def __init__(
+        self, supernet: Supernet, data: ImageData, images: IndexedImages | None = None, weights: str = ""
+    ) -> None:
+        """``weights`` names the trained weights, such as their digest, for the record of a measurement."""
+        super().__init__(supernet, data, indexed(data.validation, data.name) if images is None else images)
+        self.fingerprint = f"{weights}/{self._set.fingerprint}"
 
     def outcomes(self, images: Indices, depths: Indices, configs: Indices) -> Outcomes:
         """Outcomes of ``images`` (n,) on paths ``depths`` (n, S) and ``configs`` (n, S, D)."""

@@ -11,6 +11,9 @@ All derive from the layers a block family describes (:mod:`binas.space.families`
   a step what it reads and what it writes live together. BatchNorm and activations need no memory of their own.
   A sum or product writes over its first operand unless that is read again. Weights and scratch memory of a
   runtime are not counted.
+
+Either padding (:class:`binas.space.rules.NetworkRules`) lets ceil(size / stride) pixels through, and margins are multiplied
+as other pixels are and live inside the convolution, so none of these numbers depends on it.
 """
 
 from __future__ import annotations
@@ -20,9 +23,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
 from binas.base.errors import SpaceError, UnitError
+from binas.costs.graph_work import block_graph_traces, fixed_graph_traces
 from binas.space.architecture import Architecture
 from binas.space.codes import BlockCode
-from binas.space.families import MOBILENET_V3, ConvShape, PoolShape, Shape, SqueezeRule, Trace, describe
+from binas.space.families import DEFAULT_RULES, ConvShape, NetworkRules, PoolShape, Shape, Trace, describe
+from binas.space.families.layers import Step
 from binas.space.networks import (
     block_input_shapes,
     codes_of,
@@ -66,9 +71,13 @@ def trace_work(trace: Trace) -> Work:
 def trace_weight_bytes(trace: Trace, dtype: Dtype) -> int:
     """Bytes of weights and biases of all steps, BatchNorm folded."""
     per_weight, per_bias = WEIGHT_BYTES[dtype], BIAS_BYTES[dtype]
-    return sum(
-        step.writes.channels * (step.fan_in * per_weight + per_bias) for step in trace.steps if step.fan_in
-    )
+
+    def of_channel(step: Step) -> int:
+        if step.fan_in or step.in_place:  # a layer with its bias, or BatchNorm, of which a bias is left
+            return step.fan_in * per_weight + (per_bias if step.vectors else 0)
+        return step.vectors * per_weight  # parameters that nothing folds away
+
+    return sum(step.writes.channels * of_channel(step) for step in trace.steps)
 
 
 def trace_peak(trace: Trace) -> int:
@@ -88,16 +97,16 @@ def trace_peak(trace: Trace) -> int:
     return peak
 
 
-def block_trace(code: BlockCode, inputs: int, size: int, rule: SqueezeRule = MOBILENET_V3) -> Trace:
+def block_trace(code: BlockCode, inputs: int, size: int, rules: NetworkRules = DEFAULT_RULES) -> Trace:
     """The steps of one block on ``size`` x ``size`` inputs with ``inputs`` channels."""
     trace = Trace(Shape(inputs, size))
-    trace.run([describe(code, inputs, rule)])
+    trace.run([describe(code, inputs, rules)])
     return trace
 
 
-def block_work(code: BlockCode, inputs: int, size: int, rule: SqueezeRule = MOBILENET_V3) -> Work:
+def block_work(code: BlockCode, inputs: int, size: int, rules: NetworkRules = DEFAULT_RULES) -> Work:
     """Work of one block on ``size`` x ``size`` inputs with ``inputs`` channels."""
-    return trace_work(block_trace(code, inputs, size, rule))
+    return trace_work(block_trace(code, inputs, size, rules))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,31 +125,36 @@ def shapes(space: SearchSpace) -> Shapes:
 
 def fixed_traces(space: SearchSpace) -> Iterator[Trace]:
     """The steps of each block of stem and head, and of pooling, features and classifier together."""
+    if space.network is not None:
+        yield from fixed_graph_traces(space)
+        return
     channels, resolution, classes = network_sizes(space)
-    yield from _row(codes_of(space.stem), Shape(channels, resolution))
+    yield from _row(codes_of(space.stem), Shape(channels, resolution), space.rules)
     head, shape = codes_of(space.head), input_shapes(space)[-1]
-    yield from _row(head, shape)
+    yield from _row(head, shape, space.rules)
     shape = output_shape(head, shape)
     trace, width = Trace(shape), shape.channels
     layers: list[PoolShape | ConvShape] = [PoolShape()]
     if space.features is not None:  # 1x1 convolution after pooling, as in MobileNetV3
-        layers.append(ConvShape(width, space.features, norm=False, bias=space.features_bias))
+        layers.append(ConvShape(width, space.features, norm=False, bias=space.rules.features_bias))
         width = space.features
     trace.run([*layers, ConvShape(width, classes, norm=False)])
     yield trace
 
 
-def _row(codes: Iterable[BlockCode], shape: Shape) -> Iterator[Trace]:
+def _row(codes: Iterable[BlockCode], shape: Shape, rules: NetworkRules) -> Iterator[Trace]:
     for code in codes:
-        yield block_trace(code, shape.channels, shape.size)
+        yield block_trace(code, shape.channels, shape.size, rules)
         shape = output_shape([code], shape)
 
 
 def _per_config(space: SearchSpace, count: Callable[[Trace], T]) -> PerConfig[T]:
     """A number per stage, block and config."""
+    if space.network is not None:
+        return [[list(map(count, configs)) for configs in blocks] for blocks in block_graph_traces(space)]
     return [
         [
-            [count(block_trace(code, shape.channels, shape.size)) for code in codes]
+            [count(block_trace(code, shape.channels, shape.size, space.rules)) for code in codes]
             for codes, shape in zip(stage_codes(stage), block_input_shapes(stage, entering), strict=True)
         ]
         for stage, entering in zip(space.stages, input_shapes(space)[:-1], strict=True)
@@ -155,7 +169,7 @@ def config_work(space: SearchSpace) -> PerConfig[Work]:
 def architecture_work(space: SearchSpace, architecture: Architecture) -> Work:
     """Work of one whole network."""
     space.check(architecture)
-    total, table = shapes(space).fixed, config_work(space)
+    total, table = sum(map(trace_work, fixed_traces(space)), Work()), config_work(space)
     for s, names in enumerate(architecture.stages):
         for b, name in enumerate(names):
             total += table[s][b][space.config_index(s, b, name)]

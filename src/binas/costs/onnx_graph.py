@@ -34,6 +34,10 @@ def to_onnx(
     buffer: Any = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
+        # Margins are computed from the size of what arrives, which is fixed in the graph; the exporter leaves them as small
+        # operations on constants, which runtimes fold (onnxruntime makes them part of the convolution).
+        warnings.filterwarnings("ignore", message="Constant folding")
+        warnings.filterwarnings("ignore", message="Converting a tensor to a Python integer")
         torch.onnx.export(
             copy.deepcopy(module).eval(),
             tuple(inputs),

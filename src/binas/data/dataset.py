@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +22,11 @@ SAMPLE = 2048  # images whose statistics are taken where all of them are too man
 
 @dataclass(frozen=True)
 class ImageData:
-    """Three sets of images that share none; ``mean`` and ``std`` per channel of the training images in 0..1."""
+    """Three sets of images that share none.
+
+    ``mean`` and ``std`` per channel of pixels in 0..1 are what images are normalised with: those of the training images,
+    or what the rules of a space say (:meth:`for_space`).
+    """
 
     name: str
     train: Images
@@ -65,6 +69,15 @@ class ImageData:
         parts = "/".join(part.fingerprint for part in (self.train, self.validation, self.test))
         return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
+    def for_space(self, space: SearchSpace) -> ImageData:
+        """The same images, normalised as ``space`` declares where it does; an error where they do not fit it."""
+        mean, std = space.rules.mean, space.rules.std
+        fitting = self
+        if mean is not None and std is not None and len(mean) == self.channels:
+            fitting = replace(self, mean=mean, std=std)
+        fitting.check(space)
+        return fitting
+
     def check(self, space: SearchSpace) -> None:
         """Raise an error that lists all in which the images do not fit networks of ``space``."""
         problems = []
@@ -76,6 +89,9 @@ class ImageData:
             problems.append(f"the space takes {side} x {side} pixels, the images have {height} x {width}")
         if space.classes not in (None, len(self.classes)):
             problems.append(f"the space has {space.classes} classes, the images have {len(self.classes)}")
+        declared = (space.rules.mean, space.rules.std)
+        if declared != (None, None) and declared != (self.mean, self.std):
+            problems.append("the space declares another normalisation of images (take data.for_space(space))")
         if problems:
             advice = "Change channels, resolution and classes of the space, or channels and size of the data."
             raise DataError(several(f"{self.name} does not fit the space {space.name!r}", problems, advice))

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self, get_args
 
@@ -36,7 +35,6 @@ from binas.estimators.gram import Groups
 from binas.estimators.learned import LEAST, QuadraticForm
 from binas.estimators.links import get_link
 from binas.estimators.objective import BilinearObjective
-from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
 from binas.tables.entries import Column, Provenance, today
@@ -76,7 +74,6 @@ class ClosedFormPredictor(QuadraticForm):
     seed: int = 0
 
     chosen_: Chosen = field(init=False, repr=False)
-    posterior_: gram.Posterior | None = field(init=False, repr=False, default=None)
 
     @staticmethod
     @abstractmethod
@@ -103,17 +100,6 @@ class ClosedFormPredictor(QuadraticForm):
         if chosen.ridge is not None:
             self.posterior_ = gram.Posterior(rows, groups, chosen.weight, chosen.ridge, target)
         return self
-
-    def standard_error(self, architectures: Iterable[Architecture]) -> Array:
-        """Standard errors of the predicted accuracies in points, (n,), to first order.
-
-        Those of the ridge read as a model; NaN for svd, and for a predictor read from a file.
-        """
-        self.check_fitted()
-        rows = self.space_.layout.rows(architectures)
-        if self.posterior_ is None:
-            return np.full(len(rows), math.nan)
-        return self.in_points(self.posterior_.errors(rows), rows)
 
     def chosen_data(self) -> dict[str, Any]:
         """Components, or ridge and weight."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,11 +92,19 @@ class Predictor(ABC):
             )
 
 
+class Errors(Protocol):
+    """What knows the standard errors of predictions on the scale of the link."""
+
+    def errors(self, rows: Array) -> Array:
+        """Standard errors of rows z, (n,)."""
+
+
 @dataclass(eq=False)
 class QuadraticForm(Predictor):
     """g(accuracy) = b + a'z + z'Qz, z = (alpha * active, beta).
 
-    Learned: ``constant_`` b, ``linear_`` a (N,), ``quadratic_`` Q (N, N), zero unless ``has_products``.
+    Learned: ``constant_`` b, ``linear_`` a (N,), ``quadratic_`` Q (N, N), zero unless ``has_products``, and
+    ``posterior_``, None where errors are not known.
     """
 
     has_products: ClassVar[bool]
@@ -103,6 +112,15 @@ class QuadraticForm(Predictor):
     constant_: float = field(init=False, repr=False)
     linear_: Array = field(init=False, repr=False)
     quadratic_: Array = field(init=False, repr=False)
+    posterior_: Errors | None = field(init=False, repr=False, default=None)
+
+    def standard_error(self, architectures: Iterable[Architecture]) -> Array:
+        """Standard errors of the predicted accuracies in points, (n,), to first order; NaN when read from a file."""
+        self.check_fitted()
+        rows = self.space_.layout.rows(architectures)
+        if self.posterior_ is None:
+            return np.full(len(rows), math.nan)
+        return self.in_points(self.posterior_.errors(rows), rows)
 
     def objective(self) -> Objective:
         """b + a'z + z'Qz on the scale of the link."""

@@ -17,8 +17,6 @@ is the form of the paper's estimator, which every solver takes.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -31,7 +29,6 @@ from binas.estimators.links import get_link
 from binas.estimators.objective import BilinearObjective
 from binas.estimators.process import Posterior
 from binas.estimators.variances import choose_variances
-from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.entries import Column
 from binas.tables.samples import Samples
@@ -127,7 +124,6 @@ class PairsEstimator(QuadraticForm):
     seed: int = 0
 
     variances_: dict[str, float] = field(init=False, repr=False)
-    posterior_: Posterior[PairsKernel] | None = field(init=False, repr=False, default=None)
 
     def fit(self, samples: Samples) -> Self:
         """Learn from measured architectures."""
@@ -145,14 +141,6 @@ class PairsEstimator(QuadraticForm):
         self.variances_ = {**dict(zip(names, variances.tolist(), strict=True)), "noise": noise}
         self.constant_, self.posterior_, self.space_ = posterior.constant, posterior, samples.space
         return self
-
-    def standard_error(self, architectures: Iterable[Architecture]) -> Array:
-        """Standard errors of the predicted accuracies in points, (n,), to first order; NaN when read from a file."""
-        self.check_fitted()
-        rows = self.space_.layout.rows(architectures)
-        if self.posterior_ is None:
-            return np.full(len(rows), math.nan)
-        return self.in_points(self.posterior_.errors(rows), rows)
 
     def chosen_data(self) -> dict[str, Any]:
         """The variances by kind of effect."""

@@ -8,8 +8,8 @@ from binas.export.graph_files import ONNX, TOLERANCE, TORCH
 from binas.export.int8 import INT8, Int8Facts
 from binas.export.model_file import ModelFile
 from binas.space.architecture import Architecture
-from binas.space.families import Shape
 from binas.space.files import space_from_data
+from binas.space.graph_space import network_of
 from binas.space.networks import input_shapes, network_sizes
 from binas.space.space import SearchSpace
 
@@ -176,17 +176,33 @@ def draw(space: SearchSpace, architecture: Architecture) -> str:
 
 def _rows(space: SearchSpace, architecture: Architecture) -> Iterator[tuple[str, str, str]]:
     channels, side, classes = network_sizes(space)
-    shapes = input_shapes(space)
-    yield "input", _shape(Shape(channels, side)), ""
+    shapes = list(_shapes(space))
+    yield "input", _shape((channels, side, side)), ""
     yield "stem", _shape(shapes[0]), _blocks(space.stem)
     for stage, names, shape in zip(space.stages, architecture.stages, shapes[1:], strict=True):
         yield stage.name, _shape(shape), _blocks(names) or "(no blocks)"
+    if space.network is not None:
+        yield "head", f"{classes} classes", ""
+        return
     layers = [*space.head, "pool", *([f"linear {space.features}"] if space.features else []), "classifier"]
     yield "head", f"{classes} classes", _blocks(layers)
 
 
-def _shape(shape: Shape) -> str:
-    return f"{shape.channels} x {shape.size} x {shape.size}"
+def _shapes(space: SearchSpace) -> Iterator[tuple[int, ...]]:
+    """What leaves the stem and each stage, for one image."""
+    if space.network is None:
+        yield from ((shape.channels, shape.size, shape.size) for shape in input_shapes(space))
+        return
+    network = network_of(space.network)
+    yield network.graph.by_name[network.blocks[0].entering].shape
+    last = -1
+    for stage in space.stages:
+        last += len(stage.blocks)
+        yield network.graph.by_name[network.blocks[last].leaving].shape
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))
 
 
 def _blocks(names: Sequence[str]) -> str:

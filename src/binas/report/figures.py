@@ -108,7 +108,7 @@ def draw_rivals(figure: Any, numbers: Numbers) -> None:
 
 
 def _insights(figure: Any, numbers: Numbers) -> None:
-    """The three panels of the paper's figure 6."""
+    """The three panels of the paper's figure 8."""
     insights, stages = numbers["insights"], [stage["name"] for stage in numbers["space"]["stages"]]
     depth = _axes(figure, (1, 3, 1))
     for n, name in enumerate(dict.fromkeys(step["name"] for step in insights["depths"])):

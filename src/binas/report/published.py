@@ -17,14 +17,15 @@ from binas.base.errors import ProblemError
 from binas.base.interval import Interval
 from binas.base.progress import Progress
 from binas.costs.measure import Measuring
-from binas.costs.published import PublishedNetwork, published_networks
 from binas.costs.published.build import Counts, Shape, build, count
-from binas.costs.published.data import CHANNELS, RESOLUTION, PublishedSettings
+from binas.costs.published.settings import PublishedSettings
 from binas.costs.session import CONTROL, Plan
 from binas.costs.settings import Settings
 from binas.costs.workloads import Workload, control_workload
 from binas.search.frontier import Frontier, FrontierPoint, frontier
 from binas.search.problem import SearchProblem
+from binas.space.described import CHANNELS, RESOLUTION
+from binas.space.published import PublishedNetwork, published_networks
 from binas.space.space import SearchSpace
 from binas.supernet import StaticNetwork
 from binas.tables.conditions import check_conditions

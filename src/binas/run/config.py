@@ -66,7 +66,7 @@ def load_config(path: Path | None = None, changes: Iterable[Change] = ()) -> Run
     data = {} if document.data is None else document.data
     if not isinstance(data, dict):
         raise ConfigError(f"{path} must hold keys and values, such as 'space: demo'.")
-    typed = [_read_change(change) if isinstance(change, str) else change for change in changes]
+    typed = [read_change(change) if isinstance(change, str) else change for change in changes]
     for name, value in typed:
         set_value(data, name, value)
     try:
@@ -74,7 +74,9 @@ def load_config(path: Path | None = None, changes: Iterable[Change] = ()) -> Run
     except ValidationError as error:
         where = str(path) if path else "the configuration"
         problems = [_describe(item, document, [name for name, _ in typed]) for item in error.errors()]
-        raise ConfigError(several(where, list(dict.fromkeys(problems)), "See docs/settings.md.")) from error
+        raise ConfigError(
+            several(where, list(dict.fromkeys(problems)), "See docs/reference/settings.md.")
+        ) from error
     return _resolve(config, path.parent if path else Path())
 
 
@@ -82,7 +84,7 @@ def given_settings(path: Path | None, changes: Iterable[Change] = ()) -> frozens
     """Dotted names of the settings that a file and ``changes`` set; what they leave out has its default."""
     data = None if path is None else read_yaml(path).data
     written = flattened(data) if isinstance(data, dict) else {}
-    typed = dict(_read_change(change) if isinstance(change, str) else change for change in changes)
+    typed = dict(read_change(change) if isinstance(change, str) else change for change in changes)
     return frozenset({*written, *flattened(typed)})
 
 
@@ -98,7 +100,7 @@ def values_of(config: RunConfig) -> dict[str, Any]:
     return values
 
 
-def _read_change(text: str) -> tuple[str, Any]:
+def read_change(text: str) -> tuple[str, Any]:
     """``key.key=value`` as a name and a value."""
     name, sign, value = text.partition("=")
     if not sign or not all(name.strip().split(".")):

@@ -69,7 +69,23 @@ class Run:
         """What was found, in three sentences for those who do not read tables."""
         from binas.report.story import tell
 
-        return tell(self.answers, self.networks, COMPARISONS.read(self))
+        return [*self.removed, *tell(self.answers, self.networks, COMPARISONS.read(self))]
+
+    @property
+    def removed(self) -> list[str]:
+        """Of a model of one's own: what was removed for each limit, where, and what it cost and saved."""
+        from binas.report.removal import removals
+
+        if self.space.network is None:
+            return []
+        tables, lines = self.tables, []
+        for answer in self.answers:
+            if answer.architecture:
+                cost, found = tables.costs[answer.limits[0].cost], self.space.parse(answer.architecture)
+                parts = removals(self.space, tables.contributions, cost, found)
+                sentences = [part.sentence(cost.unit.name) for part in parts]
+                lines.append(f"{answer.question}: {'; '.join(sentences)}.")
+        return lines
 
     @property
     def tables(self) -> Folder:
@@ -100,8 +116,7 @@ class Run:
         """The images, checked against the space and against the record of the run's first look at them."""
         from binas.data.loading import load_data
 
-        data = load_data(self.config.data)
-        data.check(self.space)
+        data = load_data(self.config.data).for_space(self.space)
         if self.recorded_images not in (None, data.fingerprint()):
             raise DataError(
                 f"the images of {self.folder / FILE} are no longer those this run was made with, so held-out images may "

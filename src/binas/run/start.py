@@ -20,7 +20,7 @@ from binas.run.run import Run, open_run
 from binas.space.files import load_space
 from binas.tasks import all_steps, all_tasks
 from binas.tasks._base import Task
-from binas.tasks.artefacts import SPACE
+from binas.tasks.artefacts import SPACE, START
 from binas.tasks.search import check_questions
 from binas.training.config import FinetuneSettings, Phase, TrainSettings
 
@@ -140,7 +140,11 @@ def _check_free(folder: Path) -> None:
     """Refuse a folder that holds anything but the beginning of a run that was killed."""
     if not folder.is_dir():
         raise FileError(f"{folder} is a file. Give a new or empty folder as --out.")
-    own = (lock.FILE, *(name for file in (SPACE.file, PLAN) for name in (file, f".{file}.")), f".{FILE}.")
+    own = (
+        lock.FILE,
+        *(name for file in (SPACE.file, PLAN, START) for name in (file, f".{file}.")),
+        f".{FILE}.",
+    )
     others = [path.name for path in folder.iterdir() if not path.name.startswith(own)]
     if others:
         raise FileError(f"{folder} holds other files and no {FILE}. Give an empty or new folder as --out.")

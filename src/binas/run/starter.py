@@ -265,7 +265,7 @@ def _lines(model: BaseModel, chosen: Mapping[str, Any], pad: str) -> list[str]:
 
 
 def _shown(data: DataConfig) -> tuple[str, ...]:
-    """The settings of images worth showing; the others are those of other kinds, or rarely needed (docs/data.md)."""
+    """The settings of images worth showing; the others are those of other kinds, or rarely needed (docs/howto/data.md)."""
     return _OF_A_FOLDER if data.kind == "folder" else _OF_THE_SAMPLE
 
 

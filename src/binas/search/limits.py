@@ -4,6 +4,7 @@
 ``latency=45ms``, ``latency<=45ms``   at most 45 ms; the unit is required
 ``params>=3M``                        at least 3 million
 ``latency=25%``                       25 % of the way from the least to the greatest latency a network has by the table
+``latency=0.5x``                      half of the greatest latency: of the heaviest network, such as a model of one's own
 ``latency=45ms@batch=1,device=xeon``  refused by a table of anything else (:mod:`binas.tables.conditions`)
 ``latency=25% and params<=300k``      both at once: one question
 ====================================  =================================================================================
@@ -30,6 +31,7 @@ _LIMIT = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.-]*)\s*(<=|>=|=)\s*([^@\s=][^@=]*)
 _AND = re.compile(rf"\s+and\s+(?={_START})")
 _LEFTOVER = re.compile(r"\sand(?:\s|$)")  # joins something that is no limit
 _PERCENT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))\s*%")
+_TIMES = re.compile(r"(\d+\.?\d*|\.\d+)\s*x")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,9 @@ def _value(written: _Written, space: SearchSpace, costs: list[Cost]) -> float:
     percent, unit = _PERCENT.fullmatch(written.amount), costs[0].unit
     if percent is not None and unit.name != "%":
         return _on_the_way(float(percent[1]), written, space, costs)
+    times = _TIMES.fullmatch(written.amount)
+    if times is not None:
+        return float(times[1]) * max(cost.range(space)[1] for cost in costs)
     try:
         return parse_quantity(written.amount, unit)
     except UnitError as error:

@@ -1,7 +1,7 @@
 """A separable problem as padded arrays: the form the exact solvers work on.
 
 The objective and every limit are sums over stages of (depth part + config parts of the active blocks):
-the tight form of the problem, in which no product of alpha and beta is left (docs/search.md). An
+the tight form of the problem, in which no product of alpha and beta is left (docs/explanation/search.md). An
 objective with interactions inside a stage is brought to the same form with one pseudo-block per stage
 whose configs are all variants of that stage.
 

@@ -3,6 +3,8 @@
 from binas.space.architecture import Architecture
 from binas.space.blockstrings import from_block_string, parse_block, parse_network, to_block_string
 from binas.space.codes import BlockCode
+from binas.space.derived import space_from_network
+from binas.space.described import NetworkDescription
 from binas.space.files import (
     builtin_names,
     load_space,
@@ -14,6 +16,7 @@ from binas.space.files import (
     space_to_yaml,
 )
 from binas.space.layout import Choice, Layout
+from binas.space.rules import NetworkRules, SqueezeRule
 from binas.space.sampling import crossover, enumerate_all, mutate, sample, sample_many
 from binas.space.space import Config, SearchSpace, Stage
 
@@ -23,7 +26,10 @@ __all__ = [
     "Choice",
     "Config",
     "Layout",
+    "NetworkDescription",
+    "NetworkRules",
     "SearchSpace",
+    "SqueezeRule",
     "Stage",
     "builtin_names",
     "crossover",
@@ -37,6 +43,7 @@ __all__ = [
     "sample_many",
     "save_space",
     "space_from_data",
+    "space_from_network",
     "space_from_yaml",
     "space_schema",
     "space_to_data",

@@ -35,6 +35,7 @@ def _space_problems(space: SearchSpace) -> Iterator[str]:
         value = getattr(space, key)
         if value is not None and not (_is_whole(value) and value >= 1):
             yield f"{key} must be a whole number from 1, got {value!r}"
+    yield from space.rules.problems(space.channels)
     if not space.stages:
         yield "it has no stages"
     for name in _repeats(stage.name for stage in space.stages):

@@ -6,13 +6,17 @@ Every config of every family becomes a :class:`BlockCode`; from it come the stri
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from binas.base.errors import SpaceError
-from binas.space.space import OptionValue
 
-ACTIVATIONS = ("re", "r6", "hs", "sw")
+if TYPE_CHECKING:
+    from binas.space.space import OptionValue
+
+Activation = Literal["re", "r6", "hs", "sw"]
+ACTIVATIONS: tuple[str, ...] = get_args(Activation)
 DEFAULT_ACTIVATION = "hs"
 MAX_NUMBER = 1_000_000
 

@@ -17,6 +17,7 @@ from binas.base.errors import ArchitectureError, SpaceError, several
 from binas.base.files import YamlDocument, dump_json, exists, parse_yaml, read_json, read_yaml, write_text
 from binas.space.blockstrings import parse_block
 from binas.space.checks import MAX_CONFIGS, MAX_DEPTH, SPACE_NAME, STAGE_NAME
+from binas.space.rules import DEFAULT_RULES, NetworkRules
 from binas.space.space import Config, OptionValue, SearchSpace, Stage, make_options
 
 FORMAT = "binas/space"
@@ -87,8 +88,9 @@ class SpaceFile(_Strict):
     stages: Annotated[list[StageEntry], Field(min_length=1)]
     head: list[str] = []
     features: Size | None = None
-    features_bias: bool = True
     classes: Size | None = None
+    network: str | None = None
+    rules: NetworkRules = DEFAULT_RULES
 
 
 def space_schema() -> dict[str, Any]:
@@ -229,9 +231,11 @@ def _check_codes(space: SearchSpace, document: YamlDocument, where: str) -> None
 
 
 def _build(parsed: SpaceFile) -> SearchSpace:
-    plain = parsed.model_dump(exclude={"format", "version", "stages", "stem", "head"})
+    plain = parsed.model_dump(exclude={"format", "version", "stages", "stem", "head", "rules"})
     stages = tuple(_build_stage(stage) for stage in parsed.stages)
-    return SearchSpace(stages=stages, stem=tuple(parsed.stem), head=tuple(parsed.head), **plain)
+    return SearchSpace(
+        stages=stages, stem=tuple(parsed.stem), head=tuple(parsed.head), rules=parsed.rules, **plain
+    )
 
 
 def _build_stage(entry: StageEntry) -> Stage:

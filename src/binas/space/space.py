@@ -22,6 +22,7 @@ from binas.base.errors import ArchitectureError
 from binas.space.architecture import Architecture
 from binas.space.checks import check_space
 from binas.space.layout import Layout
+from binas.space.rules import DEFAULT_RULES, NetworkRules
 
 OptionValue = bool | int | float | str
 Options = tuple[tuple[str, OptionValue], ...]
@@ -75,7 +76,9 @@ class SearchSpace:
     """A named set of stages between a fixed stem and head.
 
     ``stem`` and ``head`` are block strings (see :mod:`binas.space.blockstrings`); they and
-    ``resolution`` are needed only to build networks, not to search given tables.
+    ``resolution`` are needed only to build networks, not to search given tables. ``rules`` are what all networks
+    share: padding, BatchNorm, squeeze-excite, input normalisation. ``network`` is the graph of a model of one's own
+    as JSON (:mod:`binas.space.graphs`); then blocks, stem and head come from it.
     """
 
     name: str
@@ -87,7 +90,8 @@ class SearchSpace:
     head: tuple[str, ...] = ()
     features: int | None = None
     classes: int | None = None
-    features_bias: bool = True
+    network: str | None = None
+    rules: NetworkRules = DEFAULT_RULES
     _lookup: dict[tuple[int, int], dict[str, int]] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
@@ -133,14 +137,14 @@ class SearchSpace:
     def to_data(self) -> dict[str, Any]:
         """The content of the space as plain data, without its name and description."""
         data: dict[str, Any] = {"stages": [_stage_data(stage) for stage in self.stages]}
-        for key in ("channels", "resolution", "features", "classes"):
+        for key in ("channels", "resolution", "features", "classes", "network"):
             if getattr(self, key) is not None:
                 data[key] = getattr(self, key)
-        if not self.features_bias:
-            data["features_bias"] = False
         for key in ("stem", "head"):
             if getattr(self, key):
                 data[key] = list(getattr(self, key))
+        if self.rules != DEFAULT_RULES:
+            data["rules"] = self.rules.to_data()
         return data
 
     def config_index(self, stage: int, block: int, name: str) -> int:

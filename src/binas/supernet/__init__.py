@@ -1,6 +1,6 @@
 """Networks: the supernet with shared weights, and plain networks taken out of it. Needs torch."""
 
-from binas.space.families import Family, SqueezeRule, family_names, register
+from binas.space.families import Family, NetworkRules, SqueezeRule, family_names, register
 from binas.supernet.families import ElasticBlock
 from binas.supernet.network import Supernet, extract, keep_memory
 from binas.supernet.paths import Paths, paths_of, sample_paths, sample_relaxed
@@ -10,6 +10,7 @@ from binas.supernet.static import StaticNetwork
 __all__ = [
     "ElasticBlock",
     "Family",
+    "NetworkRules",
     "Paths",
     "SqueezeRule",
     "StaticNetwork",

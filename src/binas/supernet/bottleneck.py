@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from binas.space.codes import BlockCode
+from binas.space.families import NetworkRules
 from binas.space.families.bottleneck import inner_width
-from binas.supernet.families import ElasticBlock
+from binas.supernet.families import ElasticBlock, body_of
 from binas.supernet.layers import ElasticConv
 from binas.supernet.plain import PlainBlock, activation_layer
 
@@ -35,16 +36,18 @@ class Choice:
 class ElasticBottleneck(ElasticBlock):
     """Shared weights of all bottleneck configs of one block."""
 
-    def __init__(self, choices: Sequence[Choice], inputs: int, outputs: int, stride: int) -> None:
+    def __init__(
+        self, choices: Sequence[Choice], inputs: int, outputs: int, stride: int, rules: NetworkRules
+    ) -> None:
         super().__init__()
         self.choices, self.inputs, self.outputs = tuple(choices), inputs, outputs
         self.configs = len(choices)
         widest, names = max(choice.width for choice in choices), [choice.norm for choice in choices]
-        self.reduce = ElasticConv(inputs, widest)
-        self.middle = ElasticConv(widest, widest, [c.kernel for c in choices], names, stride)
-        self.restore = ElasticConv(widest, outputs, norms=names)
+        self.reduce = ElasticConv(inputs, widest, rules=rules)
+        self.middle = ElasticConv(widest, widest, [c.kernel for c in choices], names, stride, rules=rules)
+        self.restore = ElasticConv(widest, outputs, norms=names, rules=rules)
         changes = stride != 1 or inputs != outputs
-        self.shortcut = ElasticConv(inputs, outputs, stride=stride) if changes else None
+        self.shortcut = ElasticConv(inputs, outputs, stride=stride, rules=rules) if changes else None
         self.activations = nn.ModuleDict({c.activation: activation_layer(c.activation) for c in choices})
 
     def forward(self, x: Tensor, config: int) -> Tensor:
@@ -79,8 +82,18 @@ class ElasticBottleneck(ElasticBlock):
         shortcut = nn.Identity() if self.shortcut is None else self.shortcut.static(self.inputs, self.outputs)
         return PlainBlock(body, shortcut, choice.activation)
 
+    def absorb(self, plain: nn.Module, config: int) -> None:
+        """Take over a plain bottleneck."""
+        norm = self.choices[config].norm
+        reduce, middle, restore = body_of(plain, self.static(config))
+        self.reduce.absorb(reduce)
+        self.middle.absorb(middle, norm)
+        self.restore.absorb(restore, norm)
+        if self.shortcut is not None:
+            self.shortcut.absorb(plain.shortcut)  # type: ignore[arg-type]
 
-def elastic_bottleneck(codes: Sequence[BlockCode], inputs: int) -> ElasticBottleneck:
+
+def elastic_bottleneck(codes: Sequence[BlockCode], inputs: int, rules: NetworkRules) -> ElasticBottleneck:
     """The elastic block of these configs."""
     choices = [Choice(inner_width(code), code.kernel, code.activation) for code in codes]
-    return ElasticBottleneck(choices, inputs, codes[0].channels, codes[0].stride)
+    return ElasticBottleneck(choices, inputs, codes[0].channels, codes[0].stride, rules)

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from binas.base.errors import ModelError, SpaceError
+
 Group = tuple[int, slice]
 
 
@@ -33,6 +35,14 @@ class ElasticBlock(nn.Module, ABC):
     def static(self, config: int) -> nn.Module:
         """The plain block of one config with copied weights."""
 
+    def absorb(self, plain: nn.Module, config: int) -> None:
+        """Take over the weights of a plain block: afterwards ``static(config)`` is equal to it.
+
+        The inverse of :meth:`static`; other configs share what they share with this one. A family that does not
+        offer it cannot start from a network trained elsewhere.
+        """
+        raise SpaceError(f"{type(self).__name__} cannot take over the weights of a plain block.")
+
     def start_from(self, config: int) -> None:
         """Before all configs are trained: let them start from the trained weights of one, the largest.
 
@@ -45,3 +55,12 @@ class ElasticBlock(nn.Module, ABC):
         rows = torch.split(x, [own.stop - own.start for _, own in groups])
         parts = [self(own, config) for (config, _), own in zip(groups, rows, strict=True)]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def body_of(plain: nn.Module, wanted: nn.Module) -> list[nn.Module]:
+    """The layers of a plain block, once it is sure to be made as the block ``wanted`` is."""
+    if repr(plain) != repr(wanted):
+        raise ModelError(
+            f"the block does not fit the config that shall take over its weights: it is {plain}, not {wanted}."
+        )
+    return list(plain.body.children())  # type: ignore[union-attr]

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from binas.supernet.layers import SHARED, affine
+from binas.supernet.plain import padded
 from binas.supernet.rows import as_images, as_rows
 
 if TYPE_CHECKING:
@@ -89,8 +90,10 @@ class FoldedMBConv:
             count = min(-(-(stop - start) // ROW_STEP) * ROW_STEP, total)
             begin = min(start, total - count)
             weight, shift = (whole[:channels] for whole in self.depthwise[kernel])
-            settings = (self.stride, kernel // 2, 1, channels)
-            filtered = act(F.conv2d(inner[begin : begin + count], weight, shift, *settings))
+            rows, padding = padded(
+                inner[begin : begin + count], kernel, self.stride, self.block.depthwise.rules
+            )
+            filtered = act(F.conv2d(rows, weight, shift, self.stride, padding, 1, channels))
             begin += first
             parts += [filtered[rows.start - begin : rows.stop - begin] for rows in alike]
         return parts

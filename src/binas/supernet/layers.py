@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from binas.base.errors import SpaceError
-from binas.space.families import ConvShape, SqueezeShape
-from binas.supernet.plain import NORM_EPS, NORM_MOMENTUM, ConvNorm, SqueezeExcite, initialise_convolution
+from binas.space.families import DEFAULT_RULES, ConvShape, NetworkRules, SqueezeShape
+from binas.supernet.plain import ConvNorm, SqueezeExcite, initialise_convolution, padded
 from binas.supernet.rows import as_images, as_rows
 
 SHARED = "shared"
@@ -26,8 +26,9 @@ class ElasticNorm(nn.Module):
     running_mean: Tensor
     running_var: Tensor
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, rules: NetworkRules = DEFAULT_RULES) -> None:
         super().__init__()
+        self.epsilon, self.momentum = rules.norm_epsilon, rules.norm_momentum
         self.weight = nn.Parameter(torch.ones(channels))
         self.bias = nn.Parameter(torch.zeros(channels))
         self.register_buffer("running_mean", torch.zeros(channels))
@@ -47,8 +48,8 @@ class ElasticNorm(nn.Module):
             self.weight[:width],
             self.bias[:width],
             batch_statistics,
-            NORM_MOMENTUM,
-            NORM_EPS,
+            self.momentum,
+            self.epsilon,
         )
 
     def take(self, order: Tensor) -> None:
@@ -62,15 +63,21 @@ class ElasticNorm(nn.Module):
         for name in ("weight", "bias", "running_mean", "running_var"):
             getattr(norm, name).data.copy_(getattr(self, name).detach()[:width])
 
+    def copy_from(self, norm: nn.BatchNorm2d) -> None:
+        """Take over a plain BatchNorm as a prefix; the inverse of :meth:`copy_to`."""
+        width = norm.num_features
+        for name in ("weight", "bias", "running_mean", "running_var"):
+            getattr(self, name).data[:width] = getattr(norm, name).detach()
+
 
 def affine(norms: Sequence[ElasticNorm]) -> tuple[Tensor, Tensor]:
-    """Scales and shifts that normalise with running statistics, one row per norm, all of one width.
+    """Scales and shifts that normalise with running statistics, one row per norm, all of one width and epsilon.
 
     scale = gamma / sqrt(var + eps), shift = beta - mean * scale.
     """
     names = ("weight", "bias", "running_mean", "running_var")
     weight, bias, mean, variance = (torch.stack([getattr(norm, name) for norm in norms]) for name in names)
-    scale = weight * torch.rsqrt(variance + NORM_EPS)
+    scale = weight * torch.rsqrt(variance + norms[0].epsilon)
     return scale, torch.addcmul(bias, mean, scale, value=-1)
 
 
@@ -89,15 +96,16 @@ class ElasticConv(nn.Module):
         norms: Iterable[str] = (SHARED,),
         stride: int = 1,
         depthwise: bool = False,
+        rules: NetworkRules = DEFAULT_RULES,
     ) -> None:
         super().__init__()
-        self.stride, self.depthwise = stride, depthwise
+        self.stride, self.depthwise, self.rules = stride, depthwise, rules
         sizes = sorted(set(kernels))
         if any(kernel % 2 == 0 for kernel in sizes):
             raise SpaceError(f"kernels must be odd so that they have a centre, got {sizes}.")
         shape = (outputs, 1 if depthwise else inputs)
         self.weights = nn.ParameterDict({f"k{k}": nn.Parameter(torch.empty(*shape, k, k)) for k in sizes})
-        self.norms = nn.ModuleDict({name: ElasticNorm(outputs) for name in dict.fromkeys(norms)})
+        self.norms = nn.ModuleDict({name: ElasticNorm(outputs, rules) for name in dict.fromkeys(norms)})
         self._initialise(sizes, outputs)
 
     def _initialise(self, sizes: Sequence[int], outputs: int) -> None:
@@ -137,11 +145,12 @@ class ElasticConv(nn.Module):
         kernel = weight.shape[-1]
         if kernel == 1 and self.stride == 1 and not self.depthwise:
             return pointwise(x, weight, bias)
-        padding = kernel // 2
-        if self.training and x.shape[-1] < kernel:
+        x, padding = padded(x, kernel, self.stride, self.rules)
+        if self.training and min(padding) and x.shape[-1] < kernel:
             # The CPU library differentiates filters larger than the image several times slower.
-            margin = -(-(kernel - x.shape[-1]) // 2)
-            x, padding = F.pad(x, (margin, margin, margin, margin)), padding - margin
+            margin = min(*padding, -(-(kernel - x.shape[-1]) // 2))
+            x = F.pad(x, (margin, margin, margin, margin))
+            padding = padding[0] - margin, padding[1] - margin
         return F.conv2d(x, weight, bias, self.stride, padding, 1, len(weight) if self.depthwise else 1)
 
     def start_from(self, kernel: int = 1, norm: str = SHARED) -> None:
@@ -179,10 +188,18 @@ class ElasticConv(nn.Module):
     ) -> ConvNorm:
         """The plain layer of one choice with copied weights."""
         groups = outputs if self.depthwise else 1
-        plain = ConvNorm(ConvShape(inputs, outputs, kernel, self.stride, groups, activation))
+        plain = ConvNorm(ConvShape(inputs, outputs, kernel, self.stride, groups, activation), self.rules)
         plain.conv.weight.data.copy_(self.weight(inputs, outputs, kernel).detach())  # type: ignore[union-attr, operator]
         self.norm(norm).copy_to(plain.norm)  # type: ignore[arg-type]
         return plain
+
+    def absorb(self, plain: nn.Module, norm: str = SHARED) -> None:
+        """Take over the weights of a plain layer as those of a choice; the inverse of :meth:`static`."""
+        assert isinstance(plain, ConvNorm)
+        weight: Tensor = plain.conv.weight.detach()  # type: ignore[union-attr, operator]
+        outputs, inputs, kernel, _ = weight.shape
+        self.weights[f"k{kernel}"].data[:outputs, :inputs] = weight
+        self.norm(norm).copy_from(plain.norm)  # type: ignore[arg-type]
 
 
 def pointwise(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -231,3 +248,12 @@ class ElasticSqueezeExcite(nn.Module):
         plain.excite.weight.data.copy_(self.full.excite.weight.detach()[:channels, :reduced])
         plain.excite.bias.data.copy_(self.full.excite.bias.detach()[:channels])
         return plain
+
+    def absorb(self, plain: nn.Module) -> None:
+        """Take over the weights of a plain layer as those of a choice; the inverse of :meth:`static`."""
+        assert isinstance(plain, SqueezeExcite)
+        reduced, channels = plain.reduce.weight.shape
+        self.full.reduce.weight.data[:reduced, :channels] = plain.reduce.weight.detach()
+        self.full.reduce.bias.data[:reduced] = plain.reduce.bias.detach()
+        self.full.excite.weight.data[:channels, :reduced] = plain.excite.weight.detach()
+        self.full.excite.bias.data[:channels] = plain.excite.bias.detach()

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from binas.space.codes import BlockCode
-from binas.space.families import MOBILENET_V3, SqueezeShape
+from binas.space.families import NetworkRules, SqueezeShape
 from binas.space.families.mbconv import expanded_width
-from binas.supernet.families import ElasticBlock, Group
+from binas.supernet.families import ElasticBlock, Group, body_of
 from binas.supernet.folded import FoldedMBConv, Run
 from binas.supernet.layers import ElasticConv, ElasticSqueezeExcite
 from binas.supernet.plain import PlainBlock, activation_layer
@@ -45,21 +45,25 @@ class Choice:
 class ElasticMBConv(ElasticBlock):
     """Shared weights of all MBConv configs of one block."""
 
-    def __init__(self, choices: Sequence[Choice], inputs: int, outputs: int, stride: int) -> None:
+    def __init__(
+        self, choices: Sequence[Choice], inputs: int, outputs: int, stride: int, rules: NetworkRules
+    ) -> None:
         super().__init__()
         self.choices, self.inputs, self.outputs = tuple(choices), inputs, outputs
         self.configs = len(choices)
         self.skip = stride == 1 and inputs == outputs
         widest = max(choice.width for choice in choices)
         kernels = [choice.kernel for choice in choices]
-        self.expand = ElasticConv(inputs, widest)
+        self.expand = ElasticConv(inputs, widest, rules=rules)
         self.depthwise = ElasticConv(
-            widest, widest, kernels, [f"k{k}" for k in kernels], stride, depthwise=True
+            widest, widest, kernels, [f"k{k}" for k in kernels], stride, depthwise=True, rules=rules
         )
         reduced = max(choice.reduced for choice in choices)
         squeezed = max((choice.width for choice in choices if choice.reduced), default=0)
-        self.squeeze = ElasticSqueezeExcite(SqueezeShape(squeezed, reduced)) if reduced else None
-        self.project = ElasticConv(widest, outputs, norms=[choice.norm for choice in choices])
+        self.squeeze: ElasticSqueezeExcite | None = None
+        if reduced:
+            self.squeeze = ElasticSqueezeExcite(SqueezeShape(squeezed, reduced, rules.squeeze))
+        self.project = ElasticConv(widest, outputs, norms=[c.norm for c in choices], rules=rules)
         self.activations = nn.ModuleDict({c.activation: activation_layer(c.activation) for c in choices})
 
     def forward(self, x: Tensor, config: int) -> Tensor:
@@ -158,6 +162,17 @@ class ElasticMBConv(ElasticBlock):
         layers.append(self.project.static(choice.width, self.outputs, norm=choice.norm))
         return PlainBlock(nn.Sequential(*layers), nn.Identity() if self.skip else None)
 
+    def absorb(self, plain: nn.Module, config: int) -> None:
+        """Take over a plain MBConv block."""
+        choice = self.choices[config]
+        expand, depthwise, *squeeze, project = body_of(plain, self.static(config))
+        self.expand.absorb(expand)
+        self.depthwise.absorb(depthwise, f"k{choice.kernel}")
+        for layer in squeeze:
+            assert self.squeeze is not None
+            self.squeeze.absorb(layer)
+        self.project.absorb(project, choice.norm)
+
 
 def _count(run: Run) -> int:
     """Rows of a run."""
@@ -173,12 +188,12 @@ def _places(keys: Iterable[T]) -> dict[T, list[int]]:
     return places
 
 
-def elastic_mbconv(codes: Sequence[BlockCode], inputs: int) -> ElasticMBConv:
+def elastic_mbconv(codes: Sequence[BlockCode], inputs: int, rules: NetworkRules) -> ElasticMBConv:
     """The elastic block of these configs."""
-    choices = [_choice(code, inputs) for code in codes]
-    return ElasticMBConv(choices, inputs, codes[0].channels, codes[0].stride)
+    choices = [_choice(code, inputs, rules) for code in codes]
+    return ElasticMBConv(choices, inputs, codes[0].channels, codes[0].stride, rules)
 
 
-def _choice(code: BlockCode, inputs: int) -> Choice:
+def _choice(code: BlockCode, inputs: int, rules: NetworkRules) -> Choice:
     width = expanded_width(code, inputs)
-    return Choice(width, code.kernel, MOBILENET_V3.reduced(code.se, width, inputs), code.activation)
+    return Choice(width, code.kernel, rules.squeeze.reduced(code.se, width, inputs), code.activation)

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from binas.base.errors import ArchitectureError
 from binas.space.architecture import Architecture
+from binas.space.odds import DEPTH, Odds
 from binas.space.space import SearchSpace
 
 Paths = tuple[Tensor, Tensor]
@@ -32,9 +33,15 @@ def paths_of(space: SearchSpace, architectures: Iterable[Architecture]) -> Paths
 
 
 def sample_paths(
-    space: SearchSpace, count: int, generator: torch.Generator, groups: int | None = None
+    space: SearchSpace,
+    count: int,
+    generator: torch.Generator,
+    groups: int | None = None,
+    odds: Sequence[Odds] = (),
 ) -> Paths:
     """A uniform path for each of ``count`` images: every depth and every config equally likely.
+
+    With ``odds`` every image draws one of them, and its path by that (groups are then not formed).
 
     With ``groups`` = G each block draws G distinct configs and a random partition of the images into G equal
     parts, one part per config. Each image alone is still uniform; one step touches fewer weights, in larger
@@ -42,6 +49,8 @@ def sample_paths(
     """
     if count < 1 or (groups is not None and groups < 1):
         raise ArchitectureError(f"paths need at least one image and one group, got {count} and {groups}.")
+    if odds:
+        return _drawn_by(space, count, generator, odds)
     depths = torch.empty((count, len(space.stages)), dtype=torch.int64)
     configs = torch.full((count, len(space.stages), space.max_depth), -1, dtype=torch.int64)
     for s, stage in enumerate(space.stages):
@@ -50,6 +59,38 @@ def sample_paths(
         for b, choices in enumerate(stage.blocks):
             drawn = _draw_configs(len(choices), count, generator, groups)
             configs[:, s, b] = torch.where(depths[:, s] > b, drawn, -1)
+    return depths, configs
+
+
+def _drawn_by(space: SearchSpace, count: int, generator: torch.Generator, odds: Sequence[Odds]) -> Paths:
+    """Paths by odds, each image by one of them."""
+    turns = torch.randint(len(odds), (count,), generator=generator)
+    depths = torch.empty((count, len(space.stages)), dtype=torch.int64)
+    configs = torch.full((count, len(space.stages), space.max_depth), -1, dtype=torch.int64)
+
+    def drawn(place: tuple[int, int]) -> Tensor:
+        shares = torch.rand(count, generator=generator)
+        picks = torch.empty(count, dtype=torch.int64)
+        for number, item in enumerate(odds):
+            deck = torch.from_numpy(item.decks[place])
+            own = turns == number
+            picks[own] = deck[(shares[own] * len(deck)).long().clamp_(max=len(deck) - 1)]
+        return picks
+
+    for s, stage in enumerate(space.stages):
+        depths[:, s] = torch.tensor(stage.depths)[drawn((s, DEPTH))]
+        for b in range(len(stage.blocks)):
+            configs[:, s, b] = torch.where(depths[:, s] > b, drawn((s, b)), -1)
+    return depths, configs
+
+
+def with_extremes(space: SearchSpace, paths: Paths, share: float) -> Paths:
+    """The first ``share`` of the images on the heaviest path, the last on the lightest (the sandwich rule)."""
+    depths, configs = paths[0].clone(), paths[1].clone()
+    count = int(share * len(depths))
+    for heaviest, rows in ((True, slice(0, count)), (False, slice(len(depths) - count, len(depths)))):
+        one, two = paths_of(space, [space.extreme(heaviest)])
+        depths[rows], configs[rows] = one.expand(count, -1), two.expand(count, -1, -1)
     return depths, configs
 
 

@@ -7,23 +7,22 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from binas.base.errors import SpaceError
 from binas.space.codes import BlockCode
 from binas.space.families import (
-    MOBILENET_V3,
+    DEFAULT_RULES,
     BlockShape,
     ConvShape,
     Layer,
-    SqueezeRule,
+    MaxPoolShape,
+    NetworkRules,
     SqueezeShape,
     describe,
     family_of_kind,
 )
-
-NORM_EPS = 1e-5
-NORM_MOMENTUM = 0.1
 
 _ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "re": lambda: nn.ReLU(inplace=True),
@@ -40,27 +39,65 @@ def activation_layer(code: str) -> nn.Module:
     return _ACTIVATIONS[code]()
 
 
-def norm_layer(channels: int) -> nn.BatchNorm2d:
-    """BatchNorm with the settings all networks here share."""
-    return nn.BatchNorm2d(channels, eps=NORM_EPS, momentum=NORM_MOMENTUM)
+def padded(
+    x: Tensor, kernel: int, stride: int, rules: NetworkRules, value: float = 0.0
+) -> tuple[Tensor, tuple[int, int]]:
+    """What a k x k filter runs over: ``x``, with margins where they differ, and the padding left to the filter."""
+    if rules.padding == "torch" or stride == 1:
+        return x, (kernel // 2, kernel // 2)
+    rows, columns = (rules.margins(int(size), kernel, stride) for size in x.shape[-2:])
+    if rows[0] == rows[1] and columns[0] == columns[1]:
+        return x, (rows[0], columns[0])
+    return F.pad(x, (*columns, *rows), value=value), (0, 0)
+
+
+class SameConv2d(nn.Conv2d):
+    """A convolution with stride that is padded as TensorFlow does, from the size of what arrives."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, inputs, h, w) to (n, outputs, ceil(h / stride), ceil(w / stride))."""
+        x, padding = padded(x, self.kernel_size[0], self.stride[0], SAME)
+        return F.conv2d(x, self.weight, self.bias, self.stride, padding, 1, self.groups)
+
+
+class MaxPool(nn.Module):
+    """The largest of k x k values; margins count as smaller than anything."""
+
+    def __init__(self, shape: MaxPoolShape, rules: NetworkRules) -> None:
+        super().__init__()
+        self.kernel, self.stride, self.rules = shape.kernel, shape.stride, rules
+
+    def extra_repr(self) -> str:
+        """What makes two of them the same."""
+        return f"kernel={self.kernel}, stride={self.stride}, padding={self.rules.padding}"
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, channels, h, w) to (n, channels, ceil(h / stride), ceil(w / stride))."""
+        x, padding = padded(x, self.kernel, self.stride, self.rules, value=-math.inf)
+        return F.max_pool2d(x, self.kernel, self.stride, padding)
+
+
+SAME = NetworkRules(padding="same")
 
 
 class ConvNorm(nn.Sequential):
     """Convolution and BatchNorm, or convolution with a bias, and an optional activation."""
 
-    def __init__(self, shape: ConvShape) -> None:
-        convolution = nn.Conv2d(
+    def __init__(self, shape: ConvShape, rules: NetworkRules = DEFAULT_RULES) -> None:
+        same = rules.padding == "same" and shape.stride > 1
+        convolution = (SameConv2d if same else nn.Conv2d)(
             shape.inputs,
             shape.outputs,
             shape.kernel,
             shape.stride,
-            shape.kernel // 2,
+            0 if same else shape.kernel // 2,
             groups=shape.groups,
             bias=not shape.norm,
         )
         layers: list[tuple[str, nn.Module]] = [("conv", convolution)]
         if shape.norm:
-            layers.append(("norm", norm_layer(shape.outputs)))
+            norm = nn.BatchNorm2d(shape.outputs, eps=rules.norm_epsilon, momentum=rules.norm_momentum)
+            layers.append(("norm", norm))
         if shape.activation:
             layers.append(("activation", activation_layer(shape.activation)))
         super().__init__(OrderedDict(layers))
@@ -103,43 +140,46 @@ class PlainBlock(nn.Module):
         return out if self.activation is None else self.activation(out)
 
 
-def module_of(layer: Layer) -> nn.Module:
+def module_of(layer: Layer, rules: NetworkRules = DEFAULT_RULES) -> nn.Module:
     """The module of a described layer, with fresh weights."""
     if isinstance(layer, ConvShape):
-        return ConvNorm(layer)
+        return ConvNorm(layer, rules)
+    if isinstance(layer, MaxPoolShape):
+        return MaxPool(layer, rules)
     if isinstance(layer, SqueezeShape):
         return SqueezeExcite(layer)
     if isinstance(layer, BlockShape):
-        shortcut = None if layer.shortcut is None else _row(layer.shortcut)
-        return PlainBlock(nn.Sequential(*map(module_of, layer.body)), shortcut, layer.activation)
+        shortcut = None if layer.shortcut is None else _row(layer.shortcut, rules)
+        body = nn.Sequential(*(module_of(part, rules) for part in layer.body))
+        return PlainBlock(body, shortcut, layer.activation)
     raise SpaceError(
         f"no module is known for the layer {layer!r}; give its family a function that builds the plain block."
     )
 
 
-def _row(layers: tuple[Layer, ...]) -> nn.Module:
+def _row(layers: tuple[Layer, ...], rules: NetworkRules) -> nn.Module:
     """One layer as itself, none as the identity."""
-    modules = [module_of(layer) for layer in layers]
+    modules = [module_of(layer, rules) for layer in layers]
     return modules[0] if len(modules) == 1 else nn.Sequential(*modules) if modules else nn.Identity()
 
 
-def described_block(code: BlockCode, inputs: int, rule: SqueezeRule) -> nn.Module:
+def described_block(code: BlockCode, inputs: int, rules: NetworkRules) -> nn.Module:
     """A block with fresh weights, built from the description of its layers."""
-    return module_of(describe(code, inputs, rule))
+    return module_of(describe(code, inputs, rules), rules)
 
 
-def plain_block(code: BlockCode, inputs: int, rule: SqueezeRule = MOBILENET_V3) -> nn.Module:
+def plain_block(code: BlockCode, inputs: int, rules: NetworkRules = DEFAULT_RULES) -> nn.Module:
     """The block of a block string of any family, on ``inputs`` channels, with fresh weights."""
-    return family_of_kind(code.kind).build_plain(code, inputs, rule)
+    return family_of_kind(code.kind).build_plain(code, inputs, rules)
 
 
 def blocks_in_a_row(
-    codes: Iterable[BlockCode], channels: int, squeeze: SqueezeRule = MOBILENET_V3
+    codes: Iterable[BlockCode], channels: int, rules: NetworkRules = DEFAULT_RULES
 ) -> tuple[nn.Sequential, int]:
     """Plain blocks one after another, and the channels that leave the last."""
     blocks = []
     for code in codes:
-        blocks.append(plain_block(code, channels, squeeze))
+        blocks.append(plain_block(code, channels, rules))
         channels = code.channels
     return nn.Sequential(*blocks), channels
 
@@ -147,8 +187,8 @@ def blocks_in_a_row(
 class Head(nn.Module):
     """What follows the stages: fixed blocks, global pooling, optional features, classifier.
 
-    ``features`` is a 1x1 convolution on the pooled vector (a linear layer), then h-swish, as in MobileNetV3; ``bias`` says
-    whether it has one.
+    ``features`` is a 1x1 convolution on the pooled vector (a linear layer), then an activation, h-swish in
+    MobileNetV3.
     """
 
     def __init__(
@@ -157,14 +197,14 @@ class Head(nn.Module):
         channels: int,
         classes: int,
         features: int | None = None,
-        activation: str = "hs",
-        bias: bool = True,
+        rules: NetworkRules = DEFAULT_RULES,
     ) -> None:
         super().__init__()
         self.blocks = blocks
         self.features: nn.Module | None = None
         if features is not None:
-            self.features = nn.Sequential(nn.Linear(channels, features, bias), activation_layer(activation))
+            activation = activation_layer(rules.features_activation)
+            self.features = nn.Sequential(nn.Linear(channels, features, rules.features_bias), activation)
         self.classifier = nn.Linear(features or channels, classes)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -23,12 +23,14 @@ class BlockPlan:
     """What happens at one block to the rows that arrive.
 
     ``rows`` puts them in order (None where they stand in order): first those that have reached their depth,
-    ``stopped`` of them, which are set aside, then the groups of equal configs.
+    ``stopped`` of them, which are set aside, then the groups of equal configs. ``images`` says which image of the batch
+    each row of the groups is.
     """
 
     rows: Order | None
     stopped: int
     groups: list[Group]
+    images: Order
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +49,16 @@ def plan_batch(ranks: Sequence[Sequence[Order]], indices: Indices) -> Plan:
     """
     depths, configs = indices
     order, stages = np.arange(len(depths)), []
-    first = _plan_block(ranks[0][0], depths[:, 0] > 0, configs[:, 0, 0]).rows if ranks[0] else None
+    first = _plan_block(ranks[0][0], order, depths[:, 0] > 0, configs[:, 0, 0]).rows if ranks[0] else None
     order = order if first is None else first
     for s, blocks in enumerate(ranks):
         plans, aside = [], []
         for b, rank in enumerate(blocks):
-            plan = _plan_block(rank, depths[order, s] > b, configs[order, s, b])
+            plan = _plan_block(rank, order, depths[order, s] > b, configs[order, s, b])
             order = order if plan.rows is None else order[plan.rows]
             plans.append(plan)
             aside.append(order[: plan.stopped])
-            order = order[plan.stopped :]
+            order = plan.images
             if not len(order):
                 break
         order = np.concatenate([*aside, order])
@@ -64,12 +66,13 @@ def plan_batch(ranks: Sequence[Sequence[Order]], indices: Indices) -> Plan:
     return Plan(first, stages, _unless_sorted(np.argsort(order)))
 
 
-def _plan_block(rank: Order, active: NDArray[np.bool_], configs: Order) -> BlockPlan:
+def _plan_block(rank: Order, order: Order, active: NDArray[np.bool_], configs: Order) -> BlockPlan:
     keys = np.where(active, rank[np.where(active, configs, 0)], -1)
     rows = _unless_sorted(np.argsort(keys, kind="stable"))
     keys = keys if rows is None else keys[rows]
     stopped = len(keys) - int(active.sum())
-    return BlockPlan(rows, stopped, list(_groups(keys[stopped:], np.argsort(rank))))
+    images = (order if rows is None else order[rows])[stopped:]
+    return BlockPlan(rows, stopped, list(_groups(keys[stopped:], np.argsort(rank))), images)
 
 
 def _unless_sorted(rows: Order) -> Order | None:

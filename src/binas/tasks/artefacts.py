@@ -2,6 +2,7 @@
 
 RUN/config.yaml          the configuration with all its values; RUN/space.yaml the space
 RUN/plan.json            what was chosen for a time that was given (binas.run.plan)
+RUN/start.safetensors    weights of a model of one's own that the heaviest network starts from (binas.run.shrinking)
 RUN/data.json            what the images are: fingerprint, classes, counts
 RUN/heaviest/            weights of the heaviest network; RUN/supernet/ those of the supernet
 RUN/costs.json           what each choice costs, verified on whole networks
@@ -9,6 +10,7 @@ RUN/contributions.json   what each choice contributes; RUN/outcomes/ what was re
 RUN/samples.json         random architectures measured; RUN/estimator.json the estimator chosen by them
 RUN/results/             the answer to each limit; RUN/frontier.csv those to all limits
 RUN/networks/NAME/       a fine-tuned network: network.json, finetune/ (weights), metrics.jsonl, export/ (files for others)
+RUN/methods/             what search methods of others found, a file for each limit, method and seed
 RUN/rivals/              networks the search did not choose, under the same limits; RUN/report.html the page
 RUN/steps/               a record of every step; RUN/old/ what was replaced
 RUN/metrics.jsonl        figures; RUN/tensorboard/ the same for TensorBoard; RUN/log.jsonl what happened when
@@ -122,6 +124,7 @@ ANSWERS = PerQuestion("results", "search", AnswerRecord)
 COMPARISONS = PerQuestion("rivals", "compare", Comparison)
 FRONTIER = "frontier.csv"
 PAGE = "report.html"
+START = "start.safetensors"
 OUTCOMES = "outcomes"
 HEAVIEST, SUPERNET = "heaviest", "supernet"
 NETWORKS, NETWORK, EXPORT = "networks", "network.json", "export"

@@ -24,6 +24,7 @@ from binas.tables.contributions import Contributions
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import CONTRIBUTIONS, OUTCOMES, save_each
 from binas.tasks.outlook import Amount, Outlook
+from binas.training.config import Around
 
 if TYPE_CHECKING:
     from binas.base.workers import Work
@@ -58,6 +59,7 @@ class EstimateSettings(Settings):
     )
     images: int | None = Field(None, ge=2, description="only about this many images; none = the whole half")
     half: Half = Field("first", description="which half of the validation images")
+    around: Around = ()
     seed: int = Field(0, ge=0, description="of the drawn paths")
 
 
@@ -81,6 +83,7 @@ def estimates(run: Run, progress: Progress, recorded: Path | None = None) -> Ite
     from binas.contributions.factorial import factorial
     from binas.contributions.journal import Journal
     from binas.contributions.paper import paper
+    from binas.contributions.strata import odds_around
 
     settings, evaluator = run.settings(EstimateSettings), evaluator_of(run)
     amount = affordable_amount(settings, evaluator)
@@ -90,15 +93,18 @@ def estimates(run: Run, progress: Progress, recorded: Path | None = None) -> Ite
         "space": run.space.fingerprint,
         "images": evaluator.images,
         "seed": settings.seed,
+        **({"around": list(settings.around)} if settings.around else {}),
     }
     folder = run.folder / OUTCOMES / f"{settings.protocol}-{identity_of(identity)[:8]}"
     if recorded is not None and exists(folder) and not exists(recorded / folder.name):
         shutil.copytree(folder, recorded / folder.name)
     journal = Journal(folder if recorded is None else recorded / folder.name, identity)
-    given: tuple[Any, ...] = (settings.seed, progress, partial(shared_passes, run))
+    passes = partial(shared_passes, run)
     if settings.protocol == "paper":
-        return paper(evaluator, journal, amount, settings.reading, *given)
-    return factorial(evaluator, journal, amount, settings.outcome, settings.stability, *given)
+        return paper(evaluator, journal, amount, settings.reading, settings.seed, progress, passes)
+    odds = odds_around(run.space, settings.around)
+    asked = settings.outcome, settings.stability, settings.seed
+    return factorial(evaluator, journal, amount, *asked, progress, passes, odds)
 
 
 def evaluator_of(run: Run) -> SupernetEvaluator:
@@ -125,9 +131,15 @@ def passer(run: Run) -> Work:
     from binas.contributions.factorial import factorial_paths
     from binas.contributions.paper import paper_paths
     from binas.contributions.passes import pass_outcomes
+    from binas.contributions.strata import odds_around
 
     settings, evaluator = run.settings(EstimateSettings), evaluator_of(run)
-    paths = (paper_paths if settings.protocol == "paper" else factorial_paths)(run.space, settings.seed)
+    odds = odds_around(run.space, settings.around)
+    paths = (
+        paper_paths(run.space, settings.seed)
+        if settings.protocol == "paper"
+        else factorial_paths(run.space, settings.seed, odds)
+    )
 
     def measured(number: int, progress: Progress) -> list[Any]:
         found = pass_outcomes(evaluator, number, paths)

@@ -126,7 +126,7 @@ SecondsOf = Callable[[Outlook], Seconds]
 def guessed_rates(space: SearchSpace) -> Rates:
     """Rates by the MACs of the heaviest network alone, where nothing was probed: their ratios say how a run divides.
 
-    The factors are those of ``binas demo`` on 2 cores, 2026-11-16 (docs/demo.md).
+    The factors are those of ``binas demo`` on 2 cores, 2026-11-16 (benchmarks/results/demo.md).
     """
     from binas.costs.analytic import architecture_work
 

@@ -19,7 +19,7 @@ from binas.tasks.artefacts import SAMPLES, save_each
 from binas.tasks.estimate import Half, half_of, validation_images
 from binas.tasks.outcomes import correct_outcomes
 from binas.tasks.outlook import Amount, Outlook
-from binas.training.config import FinetuneSettings
+from binas.training.config import Around, FinetuneSettings
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -33,6 +33,7 @@ class SampleSettings(Settings):
     strata: Literal["uniform", "cost"] = Field(
         "uniform", description="uniform over decisions, or evenly over the range of MACs"
     )
+    around: Around = ()
     recalibrate: bool = Field(
         True, description="re-estimate each one's BatchNorm first, on finetune.recalibration training images"
     )
@@ -51,12 +52,14 @@ def sample(run: Run, known_at: Path, progress: Progress) -> Iterator[Samples]:
     about = {
         "images": len(images),
         "recalibrated_on": recalibration,
-        "strata": settings.strata,
+        "strata": list(settings.around) if settings.around else settings.strata,
         "seed": settings.seed,
         "weights": weights_digest(supernet),
         "image_set": images.fingerprint,
     }
-    asked = architectures_to_measure(run.space, settings.count, settings.strata, settings.seed)
+    asked = architectures_to_measure(
+        run.space, settings.count, settings.strata, settings.seed, settings.around
+    )
     known = _known(run, known_at, about, asked, progress)
 
     def outcomes(architectures: Sequence[Architecture]) -> Iterator[Correct]:

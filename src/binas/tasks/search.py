@@ -29,6 +29,7 @@ from binas.tasks._base import AUTO, Step, Task
 from binas.tasks.artefacts import ANSWERS, CHOICE, FRONTIER, SAMPLES
 from binas.tasks.confirming import NETWORKS, can_confirm, confirm
 from binas.tasks.estimate import half_of
+from binas.tasks.oracle import supernet_of
 from binas.tasks.outlook import Amount, Outlook
 from binas.tasks.sample import SampleSettings
 
@@ -132,7 +133,7 @@ def answer(run: Run, question: str, problem: SearchProblem, progress: Progress) 
     )
     loop = run.settings(MeasureSettings).measures if settings.closed_loop is None else settings.closed_loop
     on_device, confirmed = loop and _is_measured(problem), None
-    result, why = search_for(problem, settings, on_device, progress)
+    result, why = search_for(problem, settings, on_device, progress, run)
     if can_confirm(run):
 
         def keep(found: SearchResult, preferred: Sequence[Evaluation]) -> SearchResult:
@@ -146,12 +147,20 @@ def answer(run: Run, question: str, problem: SearchProblem, progress: Progress) 
 
 
 def search_for(
-    problem: SearchProblem, settings: SearchSettings, on_device: bool, progress: Progress
+    problem: SearchProblem,
+    settings: SearchSettings,
+    on_device: bool,
+    progress: Progress,
+    run: Run | None = None,
 ) -> tuple[SearchResult, str]:
-    """The best architecture, built and measured where ``on_device``; and why there is none, empty where there is one."""
+    """The best architecture, built and measured where ``on_device``; and why there is none, empty where there is one.
+
+    A solver that searches the supernet itself gets that of the ``run``.
+    """
+    given = {} if run is None else supernet_of(run, settings.solver)
 
     def search(tightened: SearchProblem) -> SearchResult:
-        return solve(tightened, settings.solver, time_limit=settings.time_limit, seed=settings.seed)
+        return solve(tightened, settings.solver, time_limit=settings.time_limit, seed=settings.seed, **given)
 
     if not on_device:
         result = search(problem)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from binas.base.identity import file_digest
 from binas.base.progress import Progress
 from binas.base.times import Seconds
 from binas.data.config import DataRecord
@@ -64,13 +65,15 @@ def do_supernet(run: Run, team: Team, progress: Progress) -> None:
 
 def bench(run: Run, progress: Progress | None, team: Team, folder: Path | None = None) -> Bench:
     """Where training happens, in the run's folder or one in it; figures and progress are those of the first process."""
+    from binas.contributions.strata import odds_around
     from binas.training.loop import make_accelerator
     from binas.training.phases import Bench
     from binas.training.reporting import Reporter
 
     settings, place = run.settings(TrainSettings), folder or run.folder
     reporter = Reporter(place, progress) if team.first else Reporter()
-    return Bench(run.data, settings, place, make_accelerator(settings), reporter, team)
+    odds = odds_around(run.space, settings.supernet.around)
+    return Bench(run.data, settings, place, make_accelerator(settings), reporter, team, odds)
 
 
 def is_helper() -> bool:
@@ -113,6 +116,12 @@ def _images(run: Run) -> dict[str, Any]:
     return {"space": run.space.fingerprint, "images": run.images}
 
 
+def _beginning(run: Run) -> dict[str, Any]:
+    """Space and images, and the weights to start from by their content, wherever the file lies."""
+    start = run.settings(TrainSettings).start
+    return _images(run) if start is None else {**_images(run), "start": file_digest(start)[:16]}
+
+
 def _heaviest_seconds(outlook: Outlook) -> Seconds:
     """Epochs, each with a validation that all processes share."""
     phase, rates = outlook.settings(TrainSettings).heaviest, outlook.rates
@@ -153,7 +162,7 @@ TRAIN = Task(
             seconds=lambda outlook: Seconds(outlook.images.total * outlook.rates.read),
         ),
         _phase(
-            HEAVIEST, "train the heaviest network", _train_heaviest, _heaviest_seconds, 0.25, facts=_images
+            HEAVIEST, "train the heaviest network", _train_heaviest, _heaviest_seconds, 0.25, facts=_beginning
         ),
         _phase(
             SUPERNET,

@@ -14,9 +14,11 @@ from binas.testing.cases import (
 )
 from binas.testing.conformance import cases_for, check_case, check_solver
 from binas.testing.instances import make_problem, make_space
+from binas.testing.oracles import ObjectiveOracle
 
 __all__ = [
     "Case",
+    "ObjectiveOracle",
     "bilinear_cases",
     "brute_force",
     "brute_force_frontier",

@@ -2,7 +2,7 @@
 
 The paper prints averages (figure on design insights), not the 255 numbers themselves. They are
 reconstructed here so that every printed average comes out exactly; what had to be assumed is written
-into the provenance and in docs/example-paper.md.
+into the provenance and in docs/reference/paper-example.md.
 """
 
 from __future__ import annotations

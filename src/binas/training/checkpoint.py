@@ -99,6 +99,19 @@ def _read_tensors(path: Path, digest: str) -> Tensors:
             "It was cut off or changed; copy both files again, or delete them to train anew (with --redo where training was "
             "finished)."
         )
+    return _parsed(path, data)
+
+
+def read_tensors(path: Path) -> Tensors:
+    """The tensors of a safetensors file."""
+    try:
+        data = path.read_bytes() if path.stat().st_size <= MAX_TENSOR_BYTES else b""
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}.") from error
+    return _parsed(path, data)
+
+
+def _parsed(path: Path, data: bytes) -> Tensors:
     try:
         return dict(load(data))
     except (SafetensorError, ValueError) as error:

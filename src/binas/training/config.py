@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from binas.base.settings import Settings
 from binas.data.config import AugmentConfig
@@ -56,6 +57,14 @@ class Phase(Settings):
         return GROWN * (self.first_size**2 + self.first_size + 1) / 3 + 1 - GROWN
 
 
+class HeaviestPhase(Phase):
+    """Training of the heaviest network; weights that it starts from may be good enough already."""
+
+    epochs: int = Field(
+        ge=0, description="passes over the training images; 0 = the weights of train.start as they are"
+    )
+
+
 class Distillation(Settings):
     """Learning from the heaviest network: loss = (1 - share) * cross entropy + share * T^2 * KL(teacher || student)."""
 
@@ -66,8 +75,22 @@ class Distillation(Settings):
     )
 
 
+Around = Annotated[
+    tuple[Share, ...],
+    Field(
+        description="shares of the range of MACs that drawn networks have on average, in turns, such as [0.75, 0.5]; none = "
+        "every choice is equally likely"
+    ),
+]
+
+
 class MultiPath(Phase):
     """Training of the supernet: every image on a path of its own."""
+
+    around: Around = ()
+    sandwich: float = Field(
+        0.0, ge=0, le=0.5, description="share of a batch on the heaviest path, and as many on the lightest"
+    )
 
     groups: int | None = Field(
         None, gt=0, description="distinct configs per block and step; none = all, the paper's sampling"
@@ -89,6 +112,11 @@ class FinetuneSettings(Phase):
 class TrainSettings(Settings):
     """The supernet: phase 1 trains its heaviest network, phase 2 all of them."""
 
+    start: Path | None = Field(
+        None,
+        description="weights that the heaviest network starts from, safetensors as `binas shrink` writes them; none = fresh",
+    )
+
     recipe: Recipe = Field("small", description="where values not given come from, here and in finetune")
     seed: int = Field(0, ge=0, lt=2**31, description="of weights, order, augmentation and paths")
     device: Literal["auto", "cpu"] = Field("auto", description="auto = a GPU where there is one")
@@ -100,9 +128,15 @@ class TrainSettings(Settings):
         gt=0,
         description="one-thread processes that work on a run on a CPU, at most; none = the cores it may use",
     )
-    heaviest: Phase = Field(description="phase 1, the heaviest network")
+    heaviest: HeaviestPhase = Field(description="phase 1, the heaviest network")
     supernet: MultiPath = Field(description="phase 2, the supernet")
     checkpoint_seconds: float = Field(60.0, ge=0, description="time between checkpoints within an epoch")
+
+    @model_validator(mode="after")
+    def _has_weights(self) -> TrainSettings:
+        if self.start is None and not self.heaviest.epochs:
+            raise ValueError("heaviest.epochs is 0, so it needs weights to start from: give train.start")
+        return self
 
 
 def fill_from_recipe(given: Mapping[str, Any]) -> dict[str, Any]:

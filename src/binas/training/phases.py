@@ -21,15 +21,17 @@ from binas.base.identity import flattened
 from binas.data.augment import Augmentation
 from binas.data.dataset import ImageData
 from binas.space.architecture import Architecture
+from binas.space.odds import Odds
 from binas.space.space import SearchSpace
 from binas.supernet.network import Supernet, extract
-from binas.supernet.paths import sample_paths
+from binas.supernet.paths import sample_paths, with_extremes
 from binas.supernet.static import StaticNetwork
 from binas.training.calibration import recalibrate
 from binas.training.checkpoint import (
     has_checkpoint,
     load_checkpoint,
     load_weights,
+    read_tensors,
     remove_checkpoint,
     save_checkpoint,
     weights_digest,
@@ -61,6 +63,7 @@ class Bench:
     accelerator: Accelerator
     reporter: Reporter = field(default_factory=Reporter)
     team: Team = ALONE
+    odds: tuple[Odds, ...] = ()
 
 
 def check_training(config: TrainSettings, finetune: FinetuneSettings, data: ImageData) -> None:
@@ -108,11 +111,10 @@ def fresh_network(space: SearchSpace, architecture: Architecture, seed: int) -> 
 def train_heaviest(space: SearchSpace, bench: Bench) -> Supernet:
     """Phase 1: w_h, the largest architecture. It is trained in place, so that the supernet starts from it."""
     bench.data.check(space)
-    phase, supernet, largest = (
-        bench.config.heaviest,
-        fresh_supernet(space, bench.config.seed),
-        space.extreme(),
-    )
+    phase, largest = bench.config.heaviest, space.extreme()
+    supernet, origin = fresh_supernet(space, bench.config.seed), {"space": space.fingerprint}
+    if bench.config.start is not None:
+        origin["start"] = start_from_file(supernet, bench.config.start)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
         return _label_loss(model(step.images, largest), step, phase)
@@ -122,8 +124,16 @@ def train_heaviest(space: SearchSpace, bench: Bench) -> Supernet:
         data, device = bench.data, device_of(network)
         return {"heaviest": accuracy(predict, data, data.validation, device, bench.team).percent}
 
-    job = _job(bench, "heaviest", supernet, loss_of, measure, phase, {"space": space.fingerprint})
+    job = _job(bench, "heaviest", supernet, loss_of, measure, phase, origin)
     return _train_or_read(job, supernet)
+
+
+def start_from_file(supernet: Supernet, path: Path) -> str:
+    """Give the heaviest network the weights of a file, and a short hash of them."""
+    network = StaticNetwork.from_architecture(supernet.space, supernet.space.extreme())
+    load_weights(network, read_tensors(path), str(path))
+    supernet.absorb(network)
+    return weights_digest(network)
 
 
 def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
@@ -140,7 +150,9 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
         drawn = generator(bench.config.seed, "paths", step.epoch, step.batch, step.shard)
-        logits = model(step.images, sample_paths(space, len(step.labels), drawn, phase.groups))
+        paths = sample_paths(space, len(step.labels), drawn, phase.groups, bench.odds)
+        paths = with_extremes(space, paths, phase.sandwich) if phase.sandwich else paths
+        logits = model(step.images, paths)
         return _taught_loss(logits, step, phase, teacher)
 
     job = _job(

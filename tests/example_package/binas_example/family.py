@@ -1,7 +1,7 @@
 """A block family: one k x k convolution, ``pc_k3_c16`` in block strings. Its torch half is :mod:`binas_example.blocks`."""
 
 from binas.space import BlockCode, Config, Stage
-from binas.space.families import BlockShape, ConvShape, Family, Layer, SqueezeRule
+from binas.space.families import BlockShape, ConvShape, Family, Layer, NetworkRules
 
 
 def code(stage: Stage, block: int, config: Config) -> BlockCode:
@@ -11,7 +11,7 @@ def code(stage: Stage, block: int, config: Config) -> BlockCode:
     )
 
 
-def describe(code: BlockCode, inputs: int, rule: SqueezeRule) -> Layer:
+def describe(code: BlockCode, inputs: int, rules: NetworkRules) -> Layer:
     return BlockShape(
         (ConvShape(inputs, code.channels, code.kernel, code.stride, activation=code.activation),), None
     )

@@ -20,6 +20,7 @@ from binas.search.solvers.frank_wolfe import (
     FrankWolfeSteps,
     LinearSmooth,
     line_search,
+    projection,
     relaxed_objective,
 )
 from binas.space import enumerate_all, load_space
@@ -187,8 +188,7 @@ def test_the_projection_recovers_an_architecture_that_the_point_is_near():
     domain = Domain(problem)
     wanted = EVERY[100]
     near = Point(*SMALL.layout.encode(wanted)).towards(Point(*SMALL.layout.uniform()), 0.3)
-    steps = FrankWolfeSteps(domain, relaxed_objective(problem), 100, 100, "line-search")
-    end = steps.projection(near).climb(near, np.random.default_rng(0), math.inf)
+    end = projection(domain, near, 100).climb(near, np.random.default_rng(0), math.inf)
     assert SMALL.layout.decode(end.point.alpha, end.point.beta) == wanted
     assert LinearSmooth(near).value(end.point) > LinearSmooth(near).value(near)
 

@@ -1,5 +1,1 @@
-"""Published networks as references: block strings and figures as data, built and counted here."""
-
-from binas.costs.published.data import PublishedNetwork, published_networks
-
-__all__ = ["PublishedNetwork", "published_networks"]
+"""Published networks as references: built, scaled, counted and measured here."""

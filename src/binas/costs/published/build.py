@@ -8,23 +8,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from binas.costs.published.data import CHANNELS, CLASSES, PublishedNetwork
-from binas.supernet import SqueezeRule, StaticNetwork
+from binas.space.described import CHANNELS, CLASSES, NetworkDescription
+from binas.supernet import StaticNetwork
 
 Shape = tuple[int, ...]
 
 
-def build(network: PublishedNetwork, channels: int = CHANNELS, classes: int = CLASSES) -> StaticNetwork:
+def build(network: NetworkDescription, channels: int = CHANNELS, classes: int = CLASSES) -> StaticNetwork:
     """The network with fresh weights, in eval mode."""
-    static = StaticNetwork.from_string(
-        network.blocks,
-        stem=network.stem,
-        channels=channels,
-        classes=classes,
-        features=network.features,
-        squeeze=SqueezeRule(**network.squeeze),
-    )
-    return static.eval()
+    chosen = network.model_copy(update={"channels": channels, "classes": classes})
+    return StaticNetwork.from_description(chosen).eval()
 
 
 @dataclass(slots=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from binas.costs.published.data import PublishedNetwork
 from binas.space.blockstrings import format_network, parse_network, parse_repeated
 from binas.space.codes import BlockCode
+from binas.space.published import PublishedNetwork
 
 DIVISOR = 8  # channels are multiples of it, as in the authors' code
 

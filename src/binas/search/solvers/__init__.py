@@ -26,6 +26,7 @@ SOLVERS = Registry(
         "bcfw": "binas.search.solvers.bcfw:Bcfw",
         "bcfw-product": "binas.search.solvers.bcfw_product:BcfwProduct",
         "frank-wolfe": "binas.search.solvers.frank_wolfe:FrankWolfe",
+        "hardcore": "binas.search.solvers.hardcore:HardCore",
         "evolution": "binas.search.solvers.evolution:Evolution",
         "random": "binas.search.solvers.random_search:RandomSearch",
         "best-of": "binas.search.solvers.best_of:BestOf",

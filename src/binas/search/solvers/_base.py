@@ -24,6 +24,7 @@ class Capabilities:
     objectives: frozenset[str]
     max_limits: int | None = None  # None: any number
     lower_limits: bool = True
+    supernet: bool = False  # it searches the supernet itself, seen through an ``oracle``, not the objective
     summary: str = ""
 
 
@@ -58,6 +59,7 @@ class Solver(ABC):
             "objectives": sorted(can.objectives),
             "max_limits": can.max_limits,
             "lower_limits": can.lower_limits,
+            "supernet": can.supernet,
             "summary": can.summary,
             "available": cls.missing() is None,
             "missing": cls.missing(),

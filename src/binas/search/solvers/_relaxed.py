@@ -145,13 +145,16 @@ class Domain:
         """Whether a relaxed point keeps every limit."""
         return bool((self.use(point) <= self.bounds).all())
 
+    def slopes(self, point: Point, part: Part) -> Array:
+        """Derivatives of every row with respect to alpha or beta, (m, A) or (m, B)."""
+        _, beta, matrix = self._forms
+        return np.asarray(matrix @ point.beta if part == "alpha" else beta + point.alpha @ matrix)
+
     def best(self, block: Block, point: Point, values: Array) -> Array | None:
         """argmax of values' x over one coordinate block, all else held fixed; None if nothing is feasible."""
-        constant, beta, matrix = self._forms
-        if block.part == "alpha":
-            rest, slopes = constant + beta @ point.beta, matrix @ point.beta
-        else:
-            rest, slopes = constant, beta + point.alpha @ matrix
+        constant, beta, _ = self._forms
+        rest = constant + beta @ point.beta if block.part == "alpha" else constant
+        slopes = self.slopes(point, block.part)
         others = point.part(block.part).copy()
         others[block.where] = 0.0  # so that the answer does not depend on the block's present entries
         budgets = self.bounds - rest - slopes @ others
@@ -353,7 +356,7 @@ class RelaxedSolver(Solver):
             if stopped:
                 break
         warm = [] if options.warm_start is None else [_standing(problem, options.warm_start)]
-        found = [item for item in (_finish(domain, climb) for climb in [*climbs, *warm]) if item is not None]
+        found = [item for item in (finish(domain, climb) for climb in [*climbs, *warm]) if item is not None]
         return _answer(climbs, found, stopped)
 
 
@@ -374,7 +377,7 @@ def _standing(problem: SearchProblem, architecture: Architecture) -> Climb:
     return Climb(point, problem.objective.value(problem.space, architecture), 0, False)
 
 
-def _finish(domain: Domain, climb: Climb) -> Found | None:
+def finish(domain: Domain, climb: Climb) -> Found | None:
     """Take the argmax of every decision (after Theorem 3.3) and repair.
 
     ``deviation`` is by how much the architecture oversteps each limit before the repair, in the limit's unit.

@@ -178,6 +178,12 @@ class LinearSmooth:
         return self.target.part(part)
 
 
+def projection(domain: Domain, point: Point, iterations: int) -> BlockSteps:
+    """BCFW towards the architectures that keep most of a relaxed point, under the same limits (section 3.5)."""
+    blocks = whole_blocks(domain.problem.space)
+    return BlockSteps(domain, LinearSmooth(point), blocks, [1.0] * len(blocks), iterations)
+
+
 @dataclass(frozen=True, eq=False)
 class FrankWolfeSteps:
     """Algorithm 3 on alpha and beta, then the projection step.
@@ -195,14 +201,8 @@ class FrankWolfeSteps:
     def climb(self, start: Point, rng: np.random.Generator, deadline: float) -> Climb:
         """Frank-Wolfe from ``start``, then projection; ``value`` is the objective before the projection."""
         point, count, fixed = last_of(self.iterates(start, rng), start, self.iterations, deadline)
-        projected = self.projection(point).climb(point, rng, deadline)
+        projected = projection(self.domain, point, self.projection_iterations).climb(point, rng, deadline)
         return Climb(projected.point, self.objective.value(point), count + projected.iterations, fixed)
-
-    def projection(self, point: Point) -> BlockSteps:
-        """BCFW towards the architectures that keep most of a relaxed point, under the same limits."""
-        blocks = whole_blocks(self.domain.problem.space)
-        weights = [1.0] * len(blocks)
-        return BlockSteps(self.domain, LinearSmooth(point), blocks, weights, self.projection_iterations)
 
     def iterates(self, point: Point, rng: np.random.Generator) -> Iterator[Point]:
         """The points after each iteration; ends where no block offers an ascent direction any more."""

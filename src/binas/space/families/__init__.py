@@ -12,29 +12,31 @@ from binas.space.families._base import (
 )
 from binas.space.families.bottleneck import BOTTLENECK
 from binas.space.families.layers import (
-    MOBILENET_V3,
     BlockShape,
     ConvShape,
     Layer,
+    MaxPoolShape,
     PoolShape,
     Shape,
-    SqueezeRule,
     SqueezeShape,
     Step,
     Trace,
 )
 from binas.space.families.mbconv import MBCONV
+from binas.space.rules import DEFAULT_RULES, NetworkRules, SqueezeRule
 
 register(MBCONV)
 register(BOTTLENECK)
 
 __all__ = [
+    "DEFAULT_RULES",
     "FIELDS",
-    "MOBILENET_V3",
     "BlockShape",
     "ConvShape",
     "Family",
     "Layer",
+    "MaxPoolShape",
+    "NetworkRules",
     "PoolShape",
     "Shape",
     "SqueezeRule",

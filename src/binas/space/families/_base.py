@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from binas.base.errors import PluginError, SpaceError
 from binas.base.plugins import LOG, import_name, installed
 from binas.space.codes import BlockCode
-from binas.space.families.layers import Layer, SqueezeRule
+from binas.space.families.layers import Layer
+from binas.space.rules import NetworkRules
 from binas.space.space import Config, Stage
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ class Family:
 
     ``code(stage, block, config)`` is the block of a config (0-based block) as a block string; ``kinds`` are the
     words its strings start with, ``fields`` the number fields it adds to the grammar (``g`` for ``g4``).
-    ``describe(code, inputs, rule)`` gives the layers of a block on ``inputs`` channels: its costs derive from it.
-    ``elastic(codes, inputs)`` builds the shared weights of all configs of a block. ``plain(code, inputs, rule)``
-    builds the block alone with fresh weights; left out, it is built from the description.
+    ``describe(code, inputs, rules)`` gives the layers of a block on ``inputs`` channels: its costs derive from it.
+    ``elastic(codes, inputs, rules)`` builds the shared weights of all configs of a block. ``plain(code, inputs,
+    rules)`` builds the block alone with fresh weights; left out, it is built from the description.
 
     Both builders need torch, which this room does not load: give a function, or text ``package.module:function``
     that is imported when a network is built. For the families of binas that text is the one place where a room names
@@ -44,19 +45,19 @@ class Family:
     name: str
     kinds: tuple[str, ...]
     code: Callable[[Stage, int, Config], BlockCode]
-    describe: Callable[[BlockCode, int, SqueezeRule], Layer]
-    elastic: Callable[[Sequence[BlockCode], int], ElasticBlock] | str
-    plain: Callable[[BlockCode, int, SqueezeRule], nn.Module] | str = "binas.supernet.plain:described_block"
+    describe: Callable[[BlockCode, int, NetworkRules], Layer]
+    elastic: Callable[[Sequence[BlockCode], int, NetworkRules], ElasticBlock] | str
+    plain: Callable[[BlockCode, int, NetworkRules], nn.Module] | str = "binas.supernet.plain:described_block"
     fields: tuple[str, ...] = ()
 
-    def build_elastic(self, codes: Sequence[BlockCode], inputs: int) -> ElasticBlock:
+    def build_elastic(self, codes: Sequence[BlockCode], inputs: int, rules: NetworkRules) -> ElasticBlock:
         """Shared weights of all configs of one block. Loads torch."""
-        block: ElasticBlock = _resolve(self.elastic)(codes, inputs)
+        block: ElasticBlock = _resolve(self.elastic)(codes, inputs, rules)
         return block
 
-    def build_plain(self, code: BlockCode, inputs: int, rule: SqueezeRule) -> nn.Module:
+    def build_plain(self, code: BlockCode, inputs: int, rules: NetworkRules) -> nn.Module:
         """One block with fresh weights. Loads torch."""
-        block: nn.Module = _resolve(self.plain)(code, inputs, rule)
+        block: nn.Module = _resolve(self.plain)(code, inputs, rules)
         return block
 
 
@@ -137,6 +138,6 @@ def _register_plugins() -> None:
             LOG.warning("%s", error)
 
 
-def describe(code: BlockCode, inputs: int, rule: SqueezeRule) -> Layer:
+def describe(code: BlockCode, inputs: int, rules: NetworkRules) -> Layer:
     """The layers of a block of any family on ``inputs`` channels."""
-    return family_of_kind(code.kind).describe(code, inputs, rule)
+    return family_of_kind(code.kind).describe(code, inputs, rules)

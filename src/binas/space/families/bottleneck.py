@@ -10,7 +10,8 @@ from __future__ import annotations
 from binas.base.errors import SpaceError
 from binas.space.codes import BlockCode, activation, round_channels, whole
 from binas.space.families._base import Family
-from binas.space.families.layers import BlockShape, ConvShape, Layer, SqueezeRule
+from binas.space.families.layers import BlockShape, ConvShape, Layer
+from binas.space.rules import NetworkRules
 from binas.space.space import Config, Stage
 
 MAX_RATIO = 16
@@ -38,7 +39,7 @@ def inner_width(code: BlockCode) -> int:
     return round_channels(code.channels * code.expansion)
 
 
-def describe_bottleneck(code: BlockCode, inputs: int, rule: SqueezeRule) -> Layer:
+def describe_bottleneck(code: BlockCode, inputs: int, rules: NetworkRules) -> Layer:
     """The layers of a bottleneck."""
     if code.se or not code.skip:
         raise SpaceError(

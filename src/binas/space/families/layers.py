@@ -10,10 +10,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from binas.base.errors import SpaceError
-from binas.space.codes import round_channels
+from binas.space.rules import DEFAULT_RULES, SqueezeRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,26 +121,16 @@ class PoolShape(Layer):
 
 
 @dataclass(frozen=True, slots=True)
-class SqueezeRule:
-    """How a squeeze-excite ratio becomes a layer.
+class MaxPoolShape(Layer):
+    """The largest of k x k values, ceil(size / stride) a side."""
 
-    The reduced width is ratio * (expanded or input channels of the block), rounded to ``divisor`` by the
-    MobileNet rule. The default is MobileNetV3's; MnasNet and EfficientNet take input channels, divisor 1 and
-    a sigmoid gate.
-    """
+    kernel: int
+    stride: int
 
-    of: Literal["expanded", "input"] = "expanded"
-    divisor: int = 8
-    gate: Literal["hard", "sigmoid"] = "hard"
-    activation: str = "re"
-
-    def reduced(self, ratio: float, expanded: int, inputs: int) -> int:
-        """Channels between the two layers; 0 when there is no squeeze-excite."""
-        whole = expanded if self.of == "expanded" else inputs
-        return round_channels(ratio * whole, self.divisor) if ratio else 0
-
-
-MOBILENET_V3 = SqueezeRule()
+    def record(self, trace: Trace, tensor: int) -> int:
+        """One operation without weights."""
+        entering = trace.shape(tensor)
+        return trace.add([tensor], Shape(entering.channels, -(-entering.size // self.stride)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +139,7 @@ class SqueezeShape(Layer):
 
     channels: int
     reduced: int
-    rule: SqueezeRule = MOBILENET_V3
+    rule: SqueezeRule = DEFAULT_RULES.squeeze
 
     def record(self, trace: Trace, tensor: int) -> int:
         """The gates are computed from the pooled vector and multiplied into the tensor."""

@@ -1,8 +1,9 @@
-"""The MBConv family and the other block strings of timm: ``ir``, ``ds``, ``dsa``, ``cn``, ``er``.
+"""The MBConv family and the other block strings of timm: ``ir``, ``ds``, ``dsa``, ``cn``, ``er``, and ``mp``.
 
 ``ir`` expand 1x1, depth-wise k x k, squeeze-excite, project 1x1 (paper appendix A, B); ``ds`` and ``dsa`` have
 no expansion, and ``dsa`` ends with an activation; ``er`` expands by a k x k convolution instead of a depth-wise
-one; ``cn`` is one convolution. Stages are made of ``ir``. A residual connection needs stride 1, equal channels
+one; ``cn`` is one convolution; ``mp`` (not timm's) is the largest of k x k values, as after ResNet's first
+convolution. Stages are made of ``ir``. A residual connection needs stride 1, equal channels
 and no ``noskip``; ``cn`` has none.
 """
 
@@ -11,7 +12,8 @@ from __future__ import annotations
 from binas.base.errors import SpaceError
 from binas.space.codes import DEFAULT_ACTIVATION, BlockCode, activation, positive, round_channels, whole
 from binas.space.families._base import Family
-from binas.space.families.layers import BlockShape, ConvShape, Layer, SqueezeRule, SqueezeShape
+from binas.space.families.layers import BlockShape, ConvShape, Layer, MaxPoolShape, SqueezeShape
+from binas.space.rules import NetworkRules
 from binas.space.space import Config, OptionValue, Stage
 
 
@@ -42,14 +44,18 @@ def _se_ratio(options: dict[str, OptionValue], where: str) -> float:
     return positive(options.get("se_ratio", 0.25) if se is True else se, "se", where)
 
 
-def describe_mbconv(code: BlockCode, inputs: int, rule: SqueezeRule) -> Layer:
-    """The layers of a block of any of the five kinds."""
+def describe_mbconv(code: BlockCode, inputs: int, rules: NetworkRules) -> Layer:
+    """The layers of a block of any of the six kinds."""
     if code.kind == "cn":
         return ConvShape(inputs, code.channels, code.kernel, code.stride, activation=code.activation)
+    if code.kind == "mp":
+        if code.channels != inputs:
+            raise SpaceError(f"{str(code)!r} keeps its channels, but {inputs} arrive: write c{inputs}.")
+        return MaxPoolShape(code.kernel, code.stride)
     width = expanded_width(code, inputs)
     body = _middle(code, inputs, width)
     if code.se:
-        body.append(SqueezeShape(width, rule.reduced(code.se, width, inputs), rule))
+        body.append(SqueezeShape(width, rules.squeeze.reduced(code.se, width, inputs), rules.squeeze))
     body.append(ConvShape(width, code.channels, activation=code.activation if code.kind == "dsa" else ""))
     skip = code.skip and code.stride == 1 and inputs == code.channels
     return BlockShape(tuple(body), () if skip else None)
@@ -74,7 +80,7 @@ def _middle(code: BlockCode, inputs: int, width: int) -> list[Layer]:
 
 MBCONV = Family(
     "mbconv",
-    ("ir", "ds", "dsa", "cn", "er"),
+    ("ir", "ds", "dsa", "cn", "er", "mp"),
     mbconv_code,
     describe_mbconv,
     "binas.supernet.mbconv:elastic_mbconv",

@@ -1,0 +1,170 @@
+"""What an experiment is, what it is given, and what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from binas.base.progress import Progress
+from binas.base.settings import FileRecord, Settings
+from binas.tables.samples import Samples, load_samples
+
+if TYPE_CHECKING:
+    from binas.run.run import Run
+    from binas.tables.contributions import Contributions
+
+Cell = str | int | float | bool | None
+Row = dict[str, Cell]
+# Networks that judge, and networks that predictors learn from, are drawn with seeds of their own.
+JUDGED_SEED, LEARNED_SEED = 1_000_003, 2_000_003
+
+
+class Preset(Settings):
+    """How much is measured for the paper's tables and figures: ``quick`` or ``full``."""
+
+    judged: int = Field(ge=10, description="networks that predictions are judged by; the paper has 500")
+    passes: tuple[int, ...] = Field(description="validation passes that predictors are given")
+    repeats: tuple[int, ...] = Field(description="repeats of the paper's own protocol")
+    components: tuple[int, ...] = Field(description="numbers of principal components")
+    limits: tuple[int, ...] = Field(description="latency limits of the optimizers, in percent of the range")
+    seeds: int = Field(ge=1, description="seeds of every optimizer that has one")
+    time_limit: float = Field(gt=0, description="seconds a solver may take for one answer")
+    standalone: int = Field(ge=3, description="networks trained from scratch")
+    standalone_epochs: int = Field(ge=1, description="epochs of each")
+    published: float = Field(gt=0, description="seconds to measure published networks for")
+    resamples: int = Field(ge=1, description="bootstrap resamples behind every interval")
+
+
+PRESETS: Mapping[str, Preset] = {
+    "quick": Preset(
+        judged=200,
+        passes=(4, 8, 16, 32, 64, 128),
+        repeats=(1, 2),
+        components=(1, 2, 4, 8, 16, 32, 64, 100),
+        limits=(5, 15, 30),
+        seeds=5,
+        time_limit=20.0,
+        standalone=12,
+        standalone_epochs=3,
+        published=60.0,
+        resamples=500,
+    ),
+    "full": Preset(
+        judged=500,
+        passes=(4, 8, 16, 32, 64, 128, 256, 512, 1000),
+        repeats=(1, 3, 10),
+        components=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 800),
+        limits=tuple(range(5, 61, 5)),
+        seeds=5,
+        time_limit=100.0,
+        standalone=20,
+        standalone_epochs=10,
+        published=300.0,
+        resamples=1000,
+    ),
+}
+
+
+class Series(FileRecord):
+    """Numbers drawn alike; ``error`` is half the length of each error bar."""
+
+    name: str
+    x: tuple[float | str, ...]
+    y: tuple[float | None, ...]
+    error: tuple[float | None, ...] | None = None
+    kind: Literal["points", "line", "bars"] = "line"
+
+
+class Panel(FileRecord):
+    """One pair of axes; ``equal`` draws the line on which both agree."""
+
+    title: str
+    x: str
+    y: str
+    series: tuple[Series, ...]
+    equal: bool = False
+    log: bool = False
+
+
+class Finding(FileRecord):
+    """What one experiment found: a sentence, rows, and what its picture shows."""
+
+    sentence: str
+    rows: tuple[Row, ...]
+    panels: tuple[Panel, ...] = ()
+
+
+@dataclass(frozen=True)
+class Study:
+    """What experiments look at: a run that has been through, how much may be measured, and where results are kept.
+
+    Networks measured for several of them are measured once, in ``folder``.
+    """
+
+    run: Run
+    folder: Path
+    preset: Preset
+    progress: Progress
+
+    def judged(self) -> Samples:
+        """Networks that predictions are judged by, on the half of the images that contributions did not see.
+
+        None of them is among the run's own samples, which estimators may have learned from.
+        """
+        drawn = self._sampled("judged", self.preset.judged, "second", JUDGED_SEED)
+        known = set() if self.run.tables.samples is None else set(self.run.tables.samples.architectures)
+        return drawn.take([k for k, item in enumerate(drawn.architectures) if item not in known])
+
+    def learned(self) -> Samples:
+        """Networks to learn from, measured on the half that contributions are measured on; none of them judges."""
+        drawn = self._sampled("learned", max(self.preset.passes), "first", LEARNED_SEED)
+        judging = set(self.judged().architectures)
+        return drawn.take([k for k, item in enumerate(drawn.architectures) if item not in judging])
+
+    def contributions(self, **settings: Any) -> Contributions:
+        """Contributions measured with settings of ``estimate`` changed; passes that the run recorded are used again."""
+        from binas.tables.contributions import load_contributions
+        from binas.tasks.estimate import ESTIMATE
+
+        name = "-".join(f"{key}-{value}" for key, value in settings.items())
+        path = self.folder / "measured" / f"contributions-{name}.json"
+        if not path.exists():
+            self._ask(ESTIMATE, path, settings)
+        return load_contributions(path, self.run.space)
+
+    def _sampled(self, name: str, count: int, half: str, seed: int) -> Samples:
+        from binas.tasks.sample import SAMPLE
+
+        path, most = self.folder / "measured" / f"{name}.json", min(count, self.run.space.count // 2)
+        settings = {"count": most, "half": half, "seed": seed, "strata": "uniform"}
+        self._ask(SAMPLE, path, settings)
+        return load_samples(path, self.run.space)
+
+    def _ask(self, task: Any, path: Path, settings: Mapping[str, Any]) -> None:
+        from binas.run.start import ask
+
+        changes = [(f"{task.name}.{key}", value) for key, value in settings.items()]
+        ask(self.run.folder, task, path, changes, self.progress.part(0, 1))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure of the paper: its name here, which one it is, what the paper found, and how it is made.
+
+    ``reads`` are patterns of the run's files that it depends on.
+    """
+
+    name: str
+    item: str
+    claim: str
+    make: Callable[[Study], Finding]
+    reads: tuple[str, ...]
+
+
+def rounded(value: float | None, digits: int = 4) -> float | None:
+    """A number for a table; None where it is not defined."""
+    return None if value is None or value != value else round(float(value), digits)

@@ -1,0 +1,190 @@
+"""Figure 7, middle and right: solvers of the same program, and methods that search the supernet directly, over limits.
+
+Every answer is judged one-shot on test images, which chose nothing; what was predicted is held against the proven optimum.
+A method that searches the supernet itself may spend as many image evaluations as contributions and samples did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from binas.reproduce._base import Experiment, Finding, Panel, Row, Series, Study, rounded
+from binas.search.problem import SearchProblem, evaluate
+from binas.search.result import SearchResult
+from binas.search.solve import solve
+from binas.search.solvers import solver_class
+from binas.space.architecture import Architecture
+from binas.tasks.confirming import measured_outcomes
+from binas.tasks.methods import run_method
+
+PROVEN = "frontier"
+SEEDED = ("bcfw", "evolution")
+ONCE = ("miqcp", PROVEN)
+DIRECT = "hardcore"
+CAVEAT = (
+    "The row hardcore is our own implementation, whose straight-through gradient is biased "
+    "(docs/explanation/search.md): it says "
+    "little about what HardCoRe-NAS reaches in the hands of its authors."
+)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The answer of one method to one limit with one seed."""
+
+    method: str
+    percent: int
+    limit: float
+    seed: int
+    architecture: Architecture
+    cost: float
+    predicted: float
+    seconds: float
+
+
+def make(study: Study) -> Finding:
+    """Ask every solver, measure all answers together, and compare."""
+    answers = list(_answers(study))
+    asked = list(dict.fromkeys(item.architecture for item in answers))
+    outcomes = measured_outcomes(study.run, asked, "test", study.progress.part(1, 2, "answers"))
+    shares = {item: 100 * float(correct.mean()) for item, correct in outcomes.items()}
+    best = {item.percent: item.predicted for item in answers if item.method == PROVEN}
+    rows = tuple(_row(item, shares[item.architecture], best[item.percent]) for item in answers)
+    cost = _cost(study)
+    unit = study.run.tables.costs.costs[cost].unit.name
+    panels = (
+        Panel(
+            title="one-shot accuracy",
+            x=f"{cost} ({unit})",
+            y="accuracy (%)",
+            series=tuple(_measured(method, rows) for method in _methods(answers)),
+        ),
+        Panel(
+            title="below the proven optimum",
+            x=f"limit on {cost} (%)",
+            y="predicted points lost",
+            series=tuple(_lost(method, rows) for method in _methods(answers) if method != PROVEN),
+        ),
+    )
+    return Finding(sentence=_sentence(rows), rows=rows, panels=panels)
+
+
+def _cost(study: Study) -> str:
+    return study.run.answers[0].limits[0].cost
+
+
+def _methods(answers: Sequence[Answered]) -> list[str]:
+    return list(dict.fromkeys(item.method for item in answers))
+
+
+def _answers(study: Study) -> Iterator[Answered]:
+    """The answers of every solver that is installed, limit by limit; the proven one first."""
+    able = [name for name in (PROVEN, *ONCE[:1], *SEEDED) if solver_class(name).missing() is None]
+    for number, percent in enumerate(study.preset.limits):
+        study.progress.show(0.5 * number / len(study.preset.limits), f"limit {percent} %")
+        problem = study.run.tables.problem([f"{_cost(study)}={percent}%"], "additive")
+        for name in able:
+            for seed in range(study.preset.seeds if name in SEEDED else 1):
+                result = solve(problem, name, time_limit=study.preset.time_limit, seed=seed)
+                yield from _answered(name, percent, seed, problem, result)
+        for seed in range(study.preset.seeds):
+            yield from _direct(study, percent, seed, problem)
+
+
+def _direct(study: Study, percent: int, seed: int, problem: SearchProblem) -> Iterator[Answered]:
+    """What HardCoRe-NAS finds on the supernet itself; predicted as all others, so that it can be held against them."""
+    record = run_method(
+        study.run, f"{_cost(study)}={percent}%", DIRECT, seed, None, study.progress.part(0, 1)
+    )
+    if record.architecture is not None:
+        found = evaluate(problem, study.run.space.parse(record.architecture))
+        limit = problem.limits[0]
+        cost = found.costs[limit.cost]
+        yield Answered(
+            DIRECT, percent, limit.value, seed, found.architecture, cost, found.accuracy, record.seconds
+        )
+
+
+def _answered(
+    method: str, percent: int, seed: int, problem: SearchProblem, result: SearchResult
+) -> Iterator[Answered]:
+    """The answer, where there is one."""
+    found, limit = result.evaluation, problem.limits[0]
+    if found is not None:
+        cost = found.costs[limit.cost]
+        yield Answered(
+            method, percent, limit.value, seed, found.architecture, cost, found.accuracy, result.seconds
+        )
+
+
+def _row(item: Answered, one_shot: float, best: float) -> Row:
+    return {
+        "method": item.method,
+        "limit (%)": item.percent,
+        "limit": rounded(item.limit, 5),
+        "seed": item.seed,
+        "cost": rounded(item.cost, 5),
+        "over the limit (%)": rounded(max(0.0, 100 * (item.cost / item.limit - 1)), 2),
+        "predicted": rounded(item.predicted),
+        "below optimum": rounded(best - item.predicted),
+        "one-shot": rounded(one_shot, 2),
+        "seconds": rounded(item.seconds, 3),
+        "architecture": str(item.architecture),
+    }
+
+
+def _column(rows: Sequence[Row], method: str, name: str) -> dict[float, list[float]]:
+    """Values of a column by limit."""
+    found: dict[float, list[float]] = {}
+    for row in rows:
+        value = row[name]
+        if row["method"] == method and isinstance(value, int | float):
+            found.setdefault(float(row["limit (%)"] or 0.0), []).append(float(value))
+    return found
+
+
+def _measured(method: str, rows: Sequence[Row]) -> Series:
+    costs, accuracies = _column(rows, method, "cost"), _column(rows, method, "one-shot")
+    return Series(
+        name=method,
+        x=tuple(float(np.mean(values)) for values in costs.values()),
+        y=tuple(float(np.mean(values)) for values in accuracies.values()),
+        error=tuple(float(np.std(values)) for values in accuracies.values()),
+    )
+
+
+def _lost(method: str, rows: Sequence[Row]) -> Series:
+    lost = _column(rows, method, "below optimum")
+    return Series(
+        name=method,
+        x=tuple(lost),
+        y=tuple(float(np.mean(values)) for values in lost.values()),
+        error=tuple(float(np.std(values)) for values in lost.values()),
+    )
+
+
+def _sentence(rows: Sequence[Row]) -> str:
+    parts = []
+    for method in dict.fromkeys(str(row["method"]) for row in rows):
+        own = [row for row in rows if row["method"] == method]
+        lost, seen = (
+            np.mean([float(row[key] or 0.0) for row in own]) for key in ("below optimum", "one-shot")
+        )
+        seconds = np.median([float(row["seconds"] or 0.0) for row in own])
+        parts.append(f"{method} {seen:.2f} % ({lost:.2f} points below the optimum, {seconds:.2g} s)")
+    said = f"Mean one-shot accuracy over limits and seeds: {'; '.join(parts)}."
+    return f"{said} {CAVEAT}" if any(row["method"] == DIRECT for row in rows) else said
+
+
+EXPERIMENT = Experiment(
+    "optimizers",
+    "figure 7, middle and right",
+    "All solvers of the program surpass searching the supernet directly (HardCoRe-NAS); BCFW is best at low latency, "
+    "MIQCP at high, "
+    "evolution does well overall; limits are kept up to 10 %.",
+    make,
+    ("contributions.json", "costs.json", "results/*.json"),
+)

@@ -1,0 +1,106 @@
+"""Figure 7, left: how well predictors rank and value networks, against the validation passes they cost.
+
+A pass looks at every image of one half of the validation images once: the estimator spends one on a batch of mixed paths,
+a learned predictor one on each network it learns from (which also needs BatchNorm re-estimated; that is not counted).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from binas.base.interval import Interval
+from binas.estimators.bilinear import BilinearEstimator
+from binas.estimators.judging import judge
+from binas.estimators.learned import LEAST
+from binas.estimators.predictors import learning_curve
+from binas.reproduce._base import Experiment, Finding, Panel, Row, Series, Study
+from binas.reproduce.ranking import PAPERS, row_of
+from binas.tables.contributions import Contributions
+from binas.tables.samples import Samples
+
+PROTOCOL = "the same by the paper's protocol"
+LEARNED = ("additive", "within-stage", "bilinear", "quadratic", "gaussian-process", "mlp")
+
+
+def make(study: Study) -> Finding:
+    """Judge every predictor at every number of passes on the same held-out networks."""
+    samples = study.judged()
+    judged = [
+        (name, passes, judge(name, predicted, samples.accuracy, resamples=study.preset.resamples))
+        for name, passes, predicted in _predictions(study, samples)
+    ]
+    rows = tuple(row_of(item, passes=passes) for _, passes, item in judged)
+    curves: dict[str, list[tuple[int, Interval, Interval | None]]] = {}
+    for name, passes, item in judged:
+        curves.setdefault(name, []).append((passes, item.kendall, item.mse))
+    panels = tuple(
+        Panel(title="", x="validation passes", y=label, log=True, series=_series(curves, column))
+        for column, label in ((1, "Kendall's tau"), (2, "MSE (squared points)"))
+    )
+    return Finding(sentence=_sentence(rows), rows=rows, panels=panels)
+
+
+def _predictions(study: Study, samples: Samples) -> Iterator[tuple[str, int, Sequence[float]]]:
+    """(predictor, passes, predictions of the judged networks)."""
+    for passes in study.preset.passes:
+        found = study.contributions(protocol="factorial", passes=passes)
+        yield PAPERS, passes, _predicted(found, samples)
+    for repeats in study.preset.repeats:
+        found = study.contributions(protocol="paper", repeats=repeats)
+        images = int(found.provenance.to_data()["images"])
+        spent = int(found.provenance.to_data()["evaluations"]) // images
+        yield PROTOCOL, spent, _predicted(found, samples)
+    learned = study.learned()
+    counts = [count for count in study.preset.passes if LEAST <= count <= len(learned)]
+    for item in learning_curve(learned, LEARNED, counts) if counts else ():
+        name = f"learned: {item.predictor.kind}"
+        yield name, item.count, item.predictor.predict(samples.architectures).tolist()
+
+
+def _predicted(contributions: Contributions, samples: Samples) -> list[float]:
+    predicted: list[float] = BilinearEstimator(contributions).predict(samples.architectures).tolist()
+    return predicted
+
+
+def _series(
+    curves: Mapping[str, Sequence[tuple[int, Interval, Interval | None]]], column: int
+) -> tuple[Series, ...]:
+    found = []
+    for name, points in curves.items():
+        known = [(point[0], point[column]) for point in points if point[column] is not None]
+        values = [value for _, value in known if isinstance(value, Interval)]
+        found.append(
+            Series(
+                name=name,
+                x=tuple(passes for passes, _ in known),
+                y=tuple(value.value for value in values),
+                error=tuple((value.high - value.low) / 2 for value in values),
+            )
+        )
+    return tuple(found)
+
+
+def _sentence(rows: Sequence[Row]) -> str:
+    """The estimator and the best learned predictor at the number of passes they have in common, least and most."""
+    own = {row["passes"]: float(row["kendall"] or 0.0) for row in rows if row["predictor"] == PAPERS}
+    others: dict[object, dict[str, float]] = {}
+    for row in rows:
+        if str(row["predictor"]).startswith("learned"):
+            others.setdefault(row["passes"], {})[str(row["predictor"])] = float(row["kendall"] or 0.0)
+    parts = []
+    for passes in [key for key in others if key in own]:
+        best = max(others[passes], key=lambda name: others[passes][name])
+        parts.append(
+            f"with {passes} passes the estimator {own[passes]:.2f}, the best other ({best.removeprefix('learned: ')}) "
+            f"{others[passes][best]:.2f}"
+        )
+    return f"Kendall's tau: {'; '.join(parts) or 'too few networks to learn from'}."
+
+
+EXPERIMENT = Experiment(
+    "predictors",
+    "figure 7, left",
+    "The estimator ranks as well as learned bilinear, quadratic and MLP predictors, with fewer samples.",
+    make,
+    ("contributions.json", "samples.json"),
+)

@@ -1,0 +1,174 @@
+"""Experiments done one after the other, and kept: JSON, CSV, PNG for each, one page for all.
+
+DIR/NAME.json, .csv, .png   a finding; done again only when the run's files it reads, or the preset, have changed
+DIR/measured/               networks and contributions that experiments share
+DIR/reproduction.html       the page
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from binas.base.errors import BinasError, ConfigError
+from binas.base.files import exists, write_bytes, write_text
+from binas.base.identity import file_digest, identity_of
+from binas.base.packages import missing
+from binas.base.plugins import import_name
+from binas.base.progress import Progress
+from binas.base.settings import FileRecord
+from binas.base.typed import read_typed
+from binas.reproduce._base import PRESETS, Experiment, Finding, Study
+from binas.reproduce.page import Section, cell, columns, render
+
+if TYPE_CHECKING:
+    from binas.run.run import Run
+
+NAMES = (
+    "ranking",
+    "terms",
+    "predictors",
+    "components",
+    "optimizers",
+    "insights",
+    "frontier",
+    "main-table",
+    "transitivity",
+    "costs",
+)
+ALL, PAGE = "all", "reproduction.html"
+
+
+class FindingRecord(FileRecord):
+    """A finding as it is kept: what it depends on, when and how it was made."""
+
+    name: str
+    item: str
+    claim: str
+    identity: str
+    preset: str
+    run: str
+    command: str
+    date: str
+    seconds: float
+    finding: Finding
+
+
+def experiments(names: Iterable[str] = (ALL,)) -> list[Experiment]:
+    """The experiments of these names, in the order of the paper's story; ``all`` is all of them."""
+    asked = list(names)
+    unknown = [name for name in asked if name not in (ALL, *NAMES)]
+    if unknown:
+        raise ConfigError(
+            f"there is no experiment {unknown[0][:40]!r}; choose from {', '.join((ALL, *NAMES))}."
+        )
+    chosen = NAMES if ALL in asked else [name for name in NAMES if name in asked]
+    return [import_name(f"binas.reproduce.{name.replace('-', '_')}:EXPERIMENT") for name in chosen]
+
+
+def reproduce(
+    run: Run,
+    folder: Path,
+    names: Sequence[str] = (ALL,),
+    preset: str = "quick",
+    progress: Progress | None = None,
+) -> list[FindingRecord]:
+    """Do experiments on a run and write what they found, page included; what is there and still holds stays.
+
+    An experiment that this run has not what is needed for is left out, and ``progress`` is told why.
+    """
+    told = progress or Progress()
+    if preset not in PRESETS:
+        raise ConfigError(f"there is no preset {preset[:40]!r}; choose from {', '.join(PRESETS)}.")
+    chosen, found = experiments(names), []
+    for number, experiment in enumerate(chosen):
+        part = told.part(number, len(chosen), experiment.name)
+        try:
+            found.append(_done(Study(run, folder, PRESETS[preset], part), experiment, preset))
+        except BinasError as error:
+            if len(chosen) == 1:
+                raise
+            part.say(f"left out: {error}")
+        _write_page(run, folder)
+    return found
+
+
+def _done(study: Study, experiment: Experiment, preset: str) -> FindingRecord:
+    """What is known of one experiment, made now where it is not known."""
+    identity, path = _identity(study, experiment), study.folder / f"{experiment.name}.json"
+    known = _read(path) if exists(path) else None
+    if known is not None and known.identity == identity:
+        return known
+    start = time.monotonic()
+    finding = experiment.make(study)
+    run = study.run.folder.name
+    record = FindingRecord(
+        name=experiment.name,
+        item=experiment.item,
+        claim=experiment.claim,
+        identity=identity,
+        preset=preset,
+        run=run,
+        command=f"binas reproduce {experiment.name} --run {run} --preset {preset}",
+        date=f"{datetime.now(UTC):%Y-%m-%d}",
+        seconds=round(time.monotonic() - start, 1),
+        finding=finding,
+    )
+    write_text(path.with_suffix(".csv"), _csv(finding))
+    if finding.panels and missing(("matplotlib",)) is None:
+        from binas.reproduce.figure import picture
+
+        write_bytes(path.with_suffix(".png"), picture(finding))
+    record.save(path)
+    study.progress.say(finding.sentence)
+    return record
+
+
+def _identity(study: Study, experiment: Experiment) -> str:
+    """What a finding depends on: the preset, the weights, and the run's files it reads."""
+    folder = study.run.folder
+    patterns = ("supernet/weights.json", *experiment.reads)
+    files = sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    digests = {path.relative_to(folder).as_posix(): file_digest(path) for path in files}
+    return identity_of({"preset": study.preset.model_dump(mode="json"), **digests})
+
+
+def _read(path: Path) -> FindingRecord:
+    return read_typed(FindingRecord, path, "Delete it; `binas reproduce` makes it again.")
+
+
+def _csv(finding: Finding) -> str:
+    text, names = io.StringIO(), columns(finding.rows)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([[cell(row.get(name)) for name in names] for row in finding.rows])
+    return text.getvalue()
+
+
+def _write_page(run: Run, folder: Path) -> None:
+    """The page of everything that is there."""
+    records = [_read(folder / f"{name}.json") for name in NAMES if exists(folder / f"{name}.json")]
+    sizes = (len(run.data.train), len(run.data.validation), len(run.data.test))
+    about = [
+        f"Space {run.space.name} ({run.space.count:,} networks), images {run.data.name}: {sizes[0]:,} to train with, "
+        f"{sizes[1]:,} to "
+        f"validate, {sizes[2]:,} to test. Every accuracy is of images that chose nothing; intervals are 95 % bootstrap "
+        f"intervals."
+    ]
+    write_text(
+        folder / PAGE, render("The paper's experiments on this run", about, _sections(folder, records))
+    )
+
+
+def _sections(folder: Path, records: Iterable[FindingRecord]) -> Iterator[Section]:
+    for item in records:
+        png = folder / f"{item.name}.png"
+        about = f"{item.date}, {item.command}, {item.seconds:g} s"
+        data = png.read_bytes() if exists(png) else None
+        found = item.finding
+        yield Section(item.name, item.item, item.claim, found.sentence, about, found.rows, data)

@@ -1,0 +1,179 @@
+"""Where a network to be made smaller comes from: a module of the user's, or a known network with a file of weights.
+
+Either becomes a :class:`Source`: a space whose heaviest member the network is, and that member with its weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from binas.base.errors import ConfigError, ModelError, SpaceError
+from binas.base.files import exists
+from binas.space.graphs import Graph, Node
+from binas.space.rules import NetworkRules
+from binas.space.space import SearchSpace
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from binas.data.dataset import ImageData
+    from binas.supernet.static import StaticNetwork
+
+SHARES = (0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A space, its heaviest network with weights, and whether its classifier is new and must be trained."""
+
+    space: SearchSpace
+    network: StaticNetwork
+    new_classifier: bool
+
+    def weights(self) -> bytes:
+        """The weights as a safetensors file."""
+        from safetensors.torch import save
+
+        return bytes(save({name: value.contiguous() for name, value in self.network.state_dict().items()}))
+
+    def sentence(self) -> str:
+        """What can be changed in the network."""
+        blocks = [configs for stage in self.space.stages for configs in stage.blocks]
+        narrow = sum(sum(bool(config.get("width", True)) for config in configs) > 1 for configs in blocks)
+        fewest = sum(min(stage.depths) for stage in self.space.stages)
+        fewest -= sum(configs[0].get("width") == 0.0 for configs in blocks)
+        classifier = "; its classifier is new" if self.new_classifier else ""
+        return (
+            f"the model has {len(blocks)} blocks in {len(self.space.stages)} stages: {narrow} can be narrower, "
+            f"{len(blocks) - fewest} can be left out; {self.space.count:,} networks in all{classifier}"
+        )
+
+
+def known_source(
+    network: str, weights: str | Path, images: ImageData, name: str, shares: Sequence[float] = SHARES
+) -> Source:
+    """A network that is known by name (``efficientnet_lite0``), with its weights."""
+    from binas.space.derived import space_from_network
+    from binas.supernet.network import Supernet, extract
+    from binas.supernet.weights import load_network
+
+    loaded, classes = load_network(network, weights), len(images.classes)
+    own = loaded.description.classes
+    space = space_from_network(
+        loaded.description, name=name, classes=classes, resolution=min(images.size), shares=shares
+    )
+    supernet = Supernet(space)
+    supernet.absorb(loaded.network, new_classifier=own != classes)
+    return Source(space, extract(supernet, space.extreme()), own != classes)
+
+
+def own_source(
+    module: nn.Module,
+    images: ImageData,
+    name: str,
+    shares: Sequence[float] = SHARES,
+    rules: NetworkRules | None = None,
+) -> Source:
+    """A module of the user's; ``rules`` may say what images are normalised with."""
+    from dataclasses import replace
+
+    from binas.space.graph_space import space_of_graph
+    from binas.supernet.blueprint import fill
+    from binas.supernet.static import StaticNetwork
+
+    graph, weights, new = traced(module, images)
+    space = space_of_graph(graph, name, shares)
+    space = space if rules is None else replace(space, rules=rules)
+    network = StaticNetwork.from_architecture(space, space.extreme())
+    fill(weights, network)
+    return Source(space, network, new)
+
+
+def built(model: nn.Module | str, weights: str | Path | None = None) -> nn.Module:
+    """The user's module with its weights; code of a file is run because the user names it, never because a file does."""
+    made = _from_file(model) if isinstance(model, str) else model
+    if weights is not None:
+        _load(made, Path(weights))
+    return made
+
+
+def _from_file(text: str) -> nn.Module:
+    import runpy
+
+    from torch import nn
+
+    name, _, function = text.partition(":")
+    path = Path(name)
+    if path.suffix != ".py" or not function or not exists(path):
+        raise ConfigError(
+            f"{text!r} is no model: give FILE.py:FUNCTION, a function without arguments that builds it."
+        )
+    found = runpy.run_path(str(path)).get(function)
+    if not callable(found):
+        raise ConfigError(f"{path} has no function {function!r}.")
+    made = found()
+    if not isinstance(made, nn.Module):
+        raise ConfigError(f"{text} gives {type(made).__name__}, not a torch.nn.Module.")
+    return made
+
+
+def _load(module: nn.Module, path: Path) -> None:
+    """Weights of a file into the user's module; both must have the same names and shapes."""
+    from binas.supernet.weights import read_weights
+
+    own = {
+        name: value for name, value in module.state_dict().items() if not name.endswith("num_batches_tracked")
+    }
+    file = read_weights(path)
+    problems = [f"{name} is missing" for name in own if name not in file.tensors]
+    problems += [f"{name} is not part of the model" for name in file.tensors if name not in own]
+    problems += [
+        f"{name} is {tuple(file.tensors[name].shape)} instead of {tuple(value.shape)}"
+        for name, value in own.items()
+        if name in file.tensors and file.tensors[name].shape != value.shape
+    ]
+    if problems:
+        raise ModelError(
+            f"the weights in {path} are not those of this model ({len(problems)} differences, first: {problems[0]})."
+        )
+    module.load_state_dict(dict(file.tensors), strict=False)
+
+
+def traced(module: nn.Module, images: ImageData) -> tuple[Graph, dict[str, Tensor], bool]:
+    """The model as a graph for these images, its weights, and whether its classifier is new."""
+    from binas.supernet.tracing import trace
+
+    found = trace(module, (images.channels, *images.size))
+    classes = len(images.classes)
+    if found.graph.classes == classes:
+        return found.graph, found.weights, False
+    return (*_new_classifier(found.graph, found.weights, classes), True)
+
+
+def _new_classifier(
+    graph: Graph, weights: dict[str, Tensor], classes: int
+) -> tuple[Graph, dict[str, Tensor]]:
+    """The same with a last layer for another number of classes."""
+    import torch
+
+    last = graph.nodes[-1]
+    if last.op != "linear":
+        raise SpaceError(
+            f"the model has {graph.classes} classes, the images {classes}, and its last layer is {last.op}, no linear "
+            f"layer that "
+            "could be replaced."
+        )
+    changed = last.changed(outputs=classes)
+    nodes = (
+        *graph.nodes[:-1],
+        Node(changed.name, changed.op, changed.reads, changed.options, (classes,), changed.path),
+    )
+    drawn = torch.Generator().manual_seed(0)
+    inputs = int(last.get("inputs"))
+    fresh = {f"{last.name}.weight": torch.randn(classes, inputs, generator=drawn) * inputs**-0.5}
+    if last.get("bias"):
+        fresh[f"{last.name}.bias"] = torch.zeros(classes)
+    return Graph(nodes), {**weights, **fresh}

@@ -1,0 +1,194 @@
+"""A model that is already trained, made smaller under limits: ``binas shrink``.
+
+The model becomes the heaviest member of a space, and its weights those the heaviest network starts from
+(:mod:`binas.run.models`). The device is measured first, so that limits are known, and refused where no network keeps them,
+before anything is trained. After that it is a run as any other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from binas.base.errors import ConfigError
+from binas.base.files import exists, write_bytes
+from binas.base.progress import Progress
+from binas.run.config import FILE, RunConfig, load_config
+from binas.run.models import SHARES, Source, built, known_source, own_source
+from binas.run.run import Run
+from binas.run.start import budget_of, create_run, do_task, finish
+from binas.search.limits import parse_limits
+from binas.space.files import save_space
+from binas.space.rules import NetworkRules
+from binas.tasks.artefacts import COSTS, SPACE, START
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from binas.data.dataset import ImageData
+
+_PERCENT = re.compile(r"(=|<=)\s*(\d+\.?\d*|\.\d+)\s*%")
+# A short elastic phase from a network that works, and fine-tuning from there: low rates, much of the teacher.
+RECIPE: dict[str, Any] = {
+    "train.recipe": "small",
+    "train.heaviest.epochs": 0,
+    "train.supernet.epochs": 4,
+    "train.supernet.learning_rate": 1e-3,
+    "train.supernet.groups": None,
+    "train.supernet.sandwich": 0.125,
+    "train.supernet.distillation.share": 0.9,
+    "finetune.epochs": 4,
+    "finetune.learning_rate": 1e-3,
+    "finetune.distillation.share": 0.9,
+}
+ADAPTING = {"train.heaviest.epochs": 3, "train.heaviest.learning_rate": 2e-3}
+
+
+Change = tuple[str, Any]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a user has: a module (or ``file.py:function``), or the name of a known ``network``; weights; images; limits.
+
+    ``data`` is a folder of images, an .npz file, or the settings of ``data``. ``mean`` and ``std`` per channel, of pixels in
+    0..1, are what a module of one's own expects images to be normalised with; without them those of the images are used.
+    """
+
+    data: str | Path | Mapping[str, Any]
+    limits: Sequence[str] = ("latency=50%",)
+    model: nn.Module | str | None = None
+    network: str | None = None
+    weights: str | Path | None = None
+    shares: Sequence[float] = SHARES
+    mean: Sequence[float] | None = None
+    std: Sequence[float] | None = None
+
+    def source(self, images: ImageData, name: str) -> Source:
+        """The network to be made smaller."""
+        if (self.model is None) == (self.network is None):
+            raise ConfigError(
+                "give a model of your own, or the name of a network with --network; one of the two."
+            )
+        if self.network is not None:
+            if self.weights is None:
+                raise ConfigError(f"{self.network} needs a file of weights: give one with --weights.")
+            return known_source(self.network, self.weights, images, name, self.shares)
+        assert self.model is not None
+        known = self.mean is not None or self.std is not None
+        rules = NetworkRules.model_validate({"mean": self.mean, "std": self.std}) if known else None
+        return own_source(built(self.model, self.weights), images, name, self.shares, rules)
+
+
+def shrink(
+    model: nn.Module | str | None,
+    data: str | Path | Mapping[str, Any],
+    limits: Sequence[str] = ("latency=50%",),
+    out: str | Path = "runs/small",
+    *,
+    network: str | None = None,
+    weights: str | Path | None = None,
+    shares: Sequence[float] = SHARES,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    progress: Progress | None = None,
+    time: str | None = None,
+    **changes: Any,
+) -> Run:
+    """Smaller networks within ``limits`` of a trained classifier; the run, finished. What is done is not done again.
+
+    See :class:`Wish`. A percentage in a limit is of what the model itself costs; ``changes`` are parts of the configuration.
+    """
+    from binas.base.identity import flattened
+
+    more = [(name, value) for name, value in flattened(changes).items()]
+    wish = Wish(data, limits, model, network, weights, shares, mean, std)
+    return shrink_run(wish, Path(out), more, progress, time)[0]
+
+
+def shrink_run(
+    wish: Wish,
+    folder: Path,
+    changes: Sequence[Change] = (),
+    progress: Progress | None = None,
+    time: str | None = None,
+) -> tuple[Run, list[str]]:
+    """Start the run, or go on with the one in ``folder``; the run, and the steps that were done now."""
+    told, asked = progress or Progress(), ("search.limits", [of_the_model(text) for text in wish.limits])
+    if exists(folder / FILE):
+        run = create_run(folder, _own(folder, [asked, *changes]), progress=told)
+    else:
+        run = begin(wish, folder, [asked, *changes], told, time)
+    return run, finish(run, told)
+
+
+def _own(folder: Path, changes: Sequence[Change]) -> RunConfig:
+    config = load_config(folder / FILE, changes)
+    return config.model_copy(update={"space": str(folder / SPACE.file)})
+
+
+def begin(
+    wish: Wish, folder: Path, changes: Sequence[Change], progress: Progress, time: str | None = None
+) -> Run:
+    """Read the model, start the run, measure the device, and say around which sizes networks are drawn."""
+    images = _images([*_data(wish.data).items(), *changes])
+    source = wish.source(images, re.sub(r"[^A-Za-z0-9._-]+", "-", folder.name) or "model")
+    progress.say(source.sentence())
+    folder.mkdir(parents=True, exist_ok=True)
+    save_space(source.space, folder / SPACE.file)
+    write_bytes(folder / START, source.weights())
+    files = {"space": str(folder / SPACE.file), "train.start": str(folder / START)}
+    settings = {**_data(wish.data), **RECIPE, **(ADAPTING if source.new_classifier else {}), **files}
+    config = load_config(None, [*settings.items(), *changes])
+    run = create_run(folder, config, progress=progress, budget=budget_of(time, None, changes))
+    return _around(run, progress)
+
+
+def of_the_model(text: str) -> str:
+    """A limit in which percentages are of what the model costs: ``latency=50%`` is ``latency=0.5x``."""
+    return _PERCENT.sub(lambda found: f"{found[1]}{float(found[2]) / 100:g}x", text)
+
+
+def _data(data: str | Path | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(data, Mapping):
+        return {f"data.{name}": value for name, value in data.items()}
+    path = Path(data)
+    kind = "arrays" if path.suffix == ".npz" else "folder"
+    return {"data.kind": kind, "data.path": str(path)}
+
+
+def _images(settings: Sequence[Change]) -> ImageData:
+    from binas.data.loading import load_data
+
+    return load_data(load_config(None, [item for item in settings if item[0].startswith("data.")]).data)
+
+
+def _around(run: Run, progress: Progress) -> Run:
+    """Measure the device; refuse limits that nothing keeps; draw networks around those of the limits from now on."""
+    from binas.tasks.measure import MEASURE
+
+    run, _ = do_task(run.folder, MEASURE, progress=progress)
+    table = COSTS.read(run)
+    shares = []
+    for question in run.questions:
+        limits = parse_limits(question, run.space, table.costs)
+        for limit in limits:
+            least, most = table.costs[limit.cost].range(run.space)
+            if not limit.lower and limit.value < least:
+                unit = table.costs[limit.cost].unit.name
+                raise ConfigError(
+                    f"no network keeps {question}: the smallest that can be made of this model costs {least:.4g} "
+                    f"{unit}, the limit "
+                    f"is {limit.value:.4g} {unit}, the model itself costs {most:.4g} {unit}. Nothing was trained."
+                )
+            if not limit.lower:
+                shares.append(min(1.0, (limit.value - least) / ((most - least) or 1.0)))
+    around = sorted({round(share, 2) for share in shares}, reverse=True)
+    settings = [("train.supernet.around", around), ("estimate.around", around), ("sample.around", around)]
+    config = load_config(run.folder / FILE, settings).model_copy(
+        update={"space": str(run.folder / SPACE.file)}
+    )
+    return create_run(run.folder, config, progress=progress)

@@ -1,0 +1,152 @@
+"""A network as a graph: plain data that says what is computed, so that no code of others is needed to build it again.
+
+Nodes are operations of a fixed list (:data:`LAYERS` have weights, :data:`FUNCTIONS` have none), in an order in which each
+reads only what stands before it. A graph is written as one JSON text inside a space's file; weights are kept apart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from binas.base.errors import SpaceError
+
+INPUT = "input"
+LAYERS = ("conv", "linear", "batch_norm", "layer_norm", "group_norm", "attention", "parameter")
+ELEMENTWISE = (
+    "relu",
+    "relu6",
+    "leaky_relu",
+    "elu",
+    "gelu",
+    "silu",
+    "hardswish",
+    "hardsigmoid",
+    "sigmoid",
+    "tanh",
+    "dropout",
+    "identity",
+    "contiguous",
+)
+POOLS = ("max_pool", "avg_pool", "adaptive_avg_pool", "pad")
+SUMS = ("add", "sub")
+PRODUCTS = ("mul", "div")
+SHAPES = ("flatten", "reshape", "permute", "transpose", "squeeze", "unsqueeze", "expand", "mean")
+OTHERS = ("matmul", "softmax", "cat", "getitem", "size", "floordiv")
+FUNCTIONS = (*ELEMENTWISE, *POOLS, *SUMS, *PRODUCTS, *SHAPES, *OTHERS)
+MOST_NODES = 20_000
+
+Value = bool | int | float | str | None | list["Value"]
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation: what it reads (nodes by name), its settings, and the shape it gives for one image.
+
+    ``path`` is the name of the module it comes from; the shape is empty where the result is a number.
+    """
+
+    name: str
+    op: str
+    reads: tuple[str, ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
+    shape: tuple[int, ...] = ()
+    path: str = ""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """One setting."""
+        return dict(self.options).get(key, default)
+
+    def changed(self, **options: Any) -> Node:
+        """The same with some settings changed."""
+        new = {**dict(self.options), **options}
+        return Node(self.name, self.op, self.reads, tuple(sorted(new.items())), self.shape, self.path)
+
+    def to_data(self) -> list[Any]:
+        """As JSON."""
+        return [
+            self.name,
+            self.op,
+            list(self.reads),
+            dict(self.options),
+            list(self.shape),
+            self.path,
+        ]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in order; the first is the image, the last the logits."""
+
+    nodes: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        _check(self.nodes)
+
+    @cached_property
+    def by_name(self) -> dict[str, Node]:
+        """Nodes by name."""
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def readers(self) -> dict[str, list[str]]:
+        """Who reads each node."""
+        found: dict[str, list[str]] = {node.name: [] for node in self.nodes}
+        for node in self.nodes:
+            for name in node.reads:
+                found[name].append(node.name)
+        return found
+
+    @property
+    def classes(self) -> int:
+        """Numbers it gives for an image."""
+        return self.nodes[-1].shape[-1]
+
+    def to_text(self) -> str:
+        """One line of JSON."""
+        return json.dumps([node.to_data() for node in self.nodes], separators=(",", ":"), sort_keys=True)
+
+
+def graph_from_text(text: str) -> Graph:
+    """Read a graph; anything that is not one is refused."""
+    try:
+        rows = json.loads(text)
+        nodes = tuple(_node(row) for row in rows)
+    except (ValueError, TypeError) as error:
+        raise SpaceError(
+            f"the network of a space is no graph: {error}. Make the space again with `binas shrink`."
+        ) from error
+    return Graph(nodes)
+
+
+def _node(row: Any) -> Node:
+    name, op, reads, options, shape, path = row
+    if not isinstance(options, Mapping) or not all(
+        isinstance(item, str) for item in (name, op, path, *reads)
+    ):
+        raise TypeError(f"{str(row)[:80]} is no node")
+    known = tuple(sorted((str(key), _plain(value)) for key, value in options.items()))
+    return Node(name, op, tuple(reads), known, tuple(int(size) for size in shape), path)
+
+
+def _plain(value: Any) -> Any:
+    """Lists as tuples, so that nodes can be compared."""
+    return tuple(_plain(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+def _check(nodes: Iterable[Node]) -> None:
+    """Refuse an operation that is not known, a name that stands there twice, and reading what comes later."""
+    seen: set[str] = set()
+    for number, node in enumerate(nodes):
+        if (node.op == INPUT) != (number == 0):
+            raise SpaceError("a graph begins with its image, and has one only.")
+        if number and node.op not in (*LAYERS, *FUNCTIONS):
+            raise SpaceError(f"the node {node.name[:60]!r} has the unknown operation {node.op[:40]!r}.")
+        if node.name in seen or not set(node.reads) <= seen or number > MOST_NODES:
+            raise SpaceError(f"the node {node.name[:60]!r} is there twice or reads what comes after it.")
+        seen.add(node.name)
+    if not seen:
+        raise SpaceError("a graph needs at least one node.")

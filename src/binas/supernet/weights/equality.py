@@ -1,0 +1,165 @@
+"""Equality before anything else: a network whose weights came from a file computes what their source computes.
+
+Weights of the right names and shapes still give another network under another padding, epsilon or activation. So logits are
+compared on random images, and a difference is traced to the first layer whose output differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from binas.base.errors import ModelError
+from binas.space.described import NetworkDescription
+from binas.supernet.weights.loading import LoadedNetwork
+from binas.supernet.weights.names import Pair
+
+TOLERANCE = 1e-4  # of the largest logit
+IMAGES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far logits differ at most, how large they are at most, and how many images were compared."""
+
+    difference: float
+    largest: float
+    images: int
+
+    @property
+    def holds(self) -> bool:
+        """max |a - b| <= 1e-4 * max |b|: sums in float32 in another order differ by about 1e-6 of their size."""
+        return self.difference <= TOLERANCE * self.largest
+
+    def sentence(self) -> str:
+        """For people."""
+        return (
+            f"logits on {self.images} images differ by at most {self.difference:.2g}, where the largest is "
+            f"{self.largest:.3g}"
+        )
+
+
+def random_images(description: NetworkDescription, count: int = IMAGES, seed: int = 0) -> Tensor:
+    """Normalised images of random pixels, (count, channels, resolution, resolution)."""
+    side, rules = description.resolution, description.rules
+    generator = torch.Generator().manual_seed(seed)
+    pixels = torch.rand((count, description.channels, side, side), generator=generator)
+    mean, std = (
+        torch.tensor(values).view(-1, 1, 1) for values in (rules.mean or (0.5,), rules.std or (0.25,))
+    )
+    return (pixels - mean) / std
+
+
+def check_equal(loaded: LoadedNetwork, source: nn.Module, images: Tensor | None = None) -> Agreement:
+    """Refuse a network whose logits are not those of the live module it came from; say where they part.
+
+    ``images`` are normalised as the module takes them; random ones unless given. The module's mode is put back.
+    """
+    images = random_images(loaded.description) if images is None else images
+    with _evaluating(source), torch.no_grad():
+        wanted = _logits(source(images), loaded.description)
+        agreement = compare(loaded.network(images), wanted)
+        if not agreement.holds:
+            place = _first_difference(loaded, source, images)
+            raise ModelError(f"{_unequal(loaded, agreement)} {place}")
+    return agreement
+
+
+def check_recorded(loaded: LoadedNetwork, path: str | Path) -> Agreement:
+    """The same against recorded pairs: a safetensors file with ``images`` (n, c, h, w), normalised, and ``logits``."""
+    try:
+        recorded = load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{path} cannot be read as safetensors ({error}).") from error
+    images, logits = recorded.get("images"), recorded.get("logits")
+    if images is None or logits is None or images.ndim != 4 or len(images) != len(logits) or not len(images):
+        raise ModelError(
+            f"{path} must hold 'images' (n, c, h, w) as the network takes them, and their 'logits' (n, classes)."
+        )
+    with torch.no_grad():
+        agreement = compare(loaded.network(images.float()), _logits(logits.float(), loaded.description))
+    if not agreement.holds:
+        raise ModelError(
+            f"{_unequal(loaded, agreement)} Give the live module to learn which layer differs first."
+        )
+    return agreement
+
+
+def compare(logits: Tensor, wanted: Tensor) -> Agreement:
+    """How far two sets of logits (n, classes) are apart."""
+    return Agreement(float((logits - wanted).abs().max()), float(wanted.abs().max()), len(wanted))
+
+
+def _logits(output: Any, description: NetworkDescription) -> Tensor:
+    if not isinstance(output, Tensor):
+        raise ModelError(
+            f"the module gives a {type(output).__name__}, not a tensor of logits; wrap it in one that gives these."
+        )
+    if output.ndim != 2 or output.shape[1] != description.classes:
+        raise ModelError(
+            f"the source gives outputs of the shape {tuple(output.shape)}; logits (n, {description.classes}) are needed, "
+            "as its weights have."
+        )
+    return output
+
+
+def _unequal(loaded: LoadedNetwork, agreement: Agreement) -> str:
+    return (
+        f"the network {loaded.description.name} does not compute what its source computes: {agreement.sentence()}. "
+        "Its rules (padding, BatchNorm epsilon, activations, squeeze-excite) are not those the weights were trained with."
+    )
+
+
+def _first_difference(loaded: LoadedNetwork, source: nn.Module, images: Tensor) -> str:
+    """The first layer whose outputs differ, in words; the source's layers are found by the names of their weights."""
+    layers = [pair for pair in loaded.pairs if not pair.norm]
+    names = dict(source.named_modules())
+    if any(pair.theirs not in names for pair in layers):
+        return "The module's layers are not named as its weights, so the first difference cannot be located."
+    ours = _outputs(loaded.network, [pair.ours for pair in layers], images)
+    theirs = _outputs(source, [pair.theirs for pair in layers], images)
+    before: Pair | None = None
+    for pair in layers:
+        agreement = compare(ours[pair.ours].flatten(1), theirs[pair.theirs].flatten(1))
+        if not agreement.holds:
+            after = f", after {before.theirs} agreed" if before else ""
+            return f"The first difference arises at {pair.theirs}, {pair.where}{after}."
+        before = pair
+    return "All layers agree; the difference arises behind the classifier."
+
+
+def _outputs(module: nn.Module, names: Sequence[str], images: Tensor) -> dict[str, Tensor]:
+    """What the layers called ``names`` give in one pass."""
+    kept: dict[str, Tensor] = {}
+
+    def keep(name: str, _: nn.Module, __: Any, output: Tensor) -> None:
+        kept[name] = output.detach().clone()  # activations may write over it
+
+    handles = [module.get_submodule(name).register_forward_hook(partial(keep, name)) for name in names]
+    try:
+        module(images)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return kept
+
+
+@contextmanager
+def _evaluating(module: nn.Module) -> Iterator[None]:
+    """The module in eval mode, and every part of it back in its own afterwards."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training

@@ -1,0 +1,115 @@
+"""Weight files of others: safetensors, or PyTorch's own read without running any code that is in them."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from binas.base.errors import ModelError
+from binas.base.files import exists
+
+PYTORCH = (".pth", ".pt", ".bin", ".ckpt")
+INSIDE = (
+    "state_dict",
+    "model_state_dict",
+    "model",
+)  # where training scripts put the weights beside other things
+PREFIXES = ("module.", "_orig_mod.", "model.")  # of DataParallel, torch.compile and wrappers
+UNUSED = "num_batches_tracked"  # BatchNorm counts batches; nothing here depends on it
+
+
+@dataclass(frozen=True, eq=False)
+class WeightFile:
+    """Tensors by the names their authors gave them, as float32; ``notes`` says what was changed on the way."""
+
+    where: str
+    tensors: Mapping[str, Tensor]
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Any], where: str) -> WeightFile:
+        """Weights from a state dict: prefixes of wrappers taken off, numbers checked and made float32."""
+        wrong = [str(name) for name, value in tensors.items() if not isinstance(value, Tensor)]
+        if wrong or not tensors:
+            what = f"{wrong[0][:80]!r} is no tensor" if wrong else "it is empty"
+            raise ModelError(
+                f"{where} does not hold the weights of a network: {what}. Save model.state_dict()."
+            )
+        named = _without_prefix({str(name): value.detach() for name, value in tensors.items()})
+        kept = {name: value for name, value in named.items() if not name.endswith(UNUSED)}
+        _check_numbers(kept, where)
+        return cls(where, {name: value.float() for name, value in kept.items()}, tuple(_notes(kept, where)))
+
+
+def read_weights(path: str | Path) -> WeightFile:
+    """The weights in a ``.safetensors`` file, or in a ``.pth``, ``.pt``, ``.bin`` or ``.ckpt`` of tensors only."""
+    path = Path(path)
+    if not exists(path):
+        raise ModelError(f"there is no weight file {path}.")
+    if path.suffix == ".safetensors":
+        return WeightFile.of(_read_safetensors(path), str(path))
+    if path.suffix in PYTORCH:
+        return WeightFile.of(_read_pytorch(path), str(path))
+    raise ModelError(f"{path} is neither a .safetensors file nor one of PyTorch ({', '.join(PYTORCH)}).")
+
+
+def _read_safetensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return dict(load_file(path))
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise ModelError(
+            f"{path} cannot be read as safetensors ({error}); it may be cut off. Copy it again."
+        ) from error
+
+
+def _read_pytorch(path: Path) -> Mapping[str, Any]:
+    try:
+        data = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise ModelError(
+            f"{path} holds more than tensors, or is damaged. Files that may run code are not opened: in the program that "
+            "made it, save model.state_dict() with torch.save or safetensors.torch.save_file, and give that file."
+        ) from error
+    except (RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise ModelError(f"{path} cannot be read ({reason}); it may be cut off. Copy it again.") from error
+    if not isinstance(data, Mapping):
+        raise ModelError(f"{path} holds a {type(data).__name__}, no named tensors. Save model.state_dict().")
+    inside = [key for key in INSIDE if isinstance(data.get(key), Mapping)]
+    return data[inside[0]] if inside else data
+
+
+def _without_prefix(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    for prefix in PREFIXES:
+        if all(name.startswith(prefix) for name in tensors):
+            return _without_prefix({name[len(prefix) :]: value for name, value in tensors.items()})
+    return tensors
+
+
+def _check_numbers(tensors: Mapping[str, Tensor], where: str) -> None:
+    for name, value in tensors.items():
+        if not value.is_floating_point():
+            kind = str(value.dtype).removeprefix("torch.")
+            raise ModelError(
+                f"{name} in {where} is of the type {kind}; only floating point weights can be trained on."
+            )
+        if not bool(torch.isfinite(value).all()):
+            raise ModelError(f"{name} in {where} has values that are not finite; the training went wrong.")
+
+
+def _notes(tensors: Mapping[str, Tensor], where: str) -> list[str]:
+    kinds = Counter(str(value.dtype).removeprefix("torch.") for value in tensors.values())
+    return [
+        f"{count} tensors of {where} are {kind}; they were converted to float32."
+        for kind, count in kinds.items()
+        if kind != "float32"
+    ]

@@ -1,0 +1,168 @@
+"""``binas reproduce``: every table and figure of the paper, from a tiny run."""
+
+from __future__ import annotations
+
+import csv
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from binas.base.errors import ConfigError, FileError
+from binas.base.progress import Progress
+from binas.costs.published.settings import PublishedSettings
+from binas.reproduce import costs, main_table, studies, terms
+from binas.reproduce._base import PRESETS, Experiment, Finding, Preset, Study
+from binas.reproduce.page import Section, render
+from binas.reproduce.studies import NAMES, experiments, reproduce
+from binas.run.run import Run, open_run
+from tiny_run import call, run_json, write_config
+
+TINY = Preset(
+    judged=24,
+    passes=(2, 24),
+    repeats=(1,),
+    components=(1, 2, 4),
+    limits=(30, 70),
+    seeds=2,
+    time_limit=5.0,
+    standalone=3,
+    standalone_epochs=1,
+    published=1.0,
+    resamples=5,
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A finished run."""
+    folder = tmp_path_factory.mktemp("reproduce")
+    run_json(write_config(folder), "--out", folder / "run")
+    return open_run(folder / "run")
+
+
+@pytest.fixture(autouse=True)
+def tiny_preset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(studies, "PRESETS", {**PRESETS, "tiny": TINY})
+
+
+SLOW = ("predictors", "components", "transitivity")
+EACH = [
+    pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
+    for name in NAMES
+    if name != "main-table"
+]
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_each_experiment_leaves_its_files(run: Run, name: str) -> None:
+    tmp_path = run.folder.parent / "found"  # one for all, so that networks are measured once
+    (found,) = reproduce(run, tmp_path, [name], "tiny")
+    kept = json.loads((tmp_path / f"{name}.json").read_text())
+    assert kept["finding"]["rows"]
+    assert kept["finding"]["sentence"] == found.finding.sentence
+    with (tmp_path / f"{name}.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == len(found.finding.rows)
+    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "reproduction.html").read_text()
+    assert found.item in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_what_is_known_is_not_done_again(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reproduce(run, tmp_path, ["terms"], "tiny")
+    before = (tmp_path / "terms.json").read_bytes()
+    reproduce(run, tmp_path, ["terms"], "tiny")
+    assert (tmp_path / "terms.json").read_bytes() == before
+    more = TINY.model_copy(update={"resamples": 7})
+    monkeypatch.setattr(studies, "PRESETS", {"tiny": more})
+    reproduce(run, tmp_path, ["terms"], "tiny")
+    assert json.loads((tmp_path / "terms.json").read_text())["identity"] != json.loads(before)["identity"]
+
+
+def test_networks_that_judge_taught_nobody(run: Run) -> None:
+    study = Study(run, run.folder.parent / "found", TINY, Progress())
+    judged, learned = set(study.judged().architectures), set(study.learned().architectures)
+    own = run.tables.samples
+    assert own is not None
+    assert judged
+    assert learned
+    assert not judged & learned
+    assert not judged & set(own.architectures)
+    assert (
+        study.judged().provenance.to_data()["image_set"] != study.learned().provenance.to_data()["image_set"]
+    )
+
+
+def test_the_proven_optimum_is_never_beaten(run: Run) -> None:
+    (found,) = reproduce(run, run.folder.parent / "found", ["optimizers"], "tiny")
+    rows = found.finding.rows
+    assert {row["method"] for row in rows} >= {"frontier", "bcfw", "evolution", "hardcore"}
+    assert all(float(row["below optimum"] or 0.0) >= -1e-9 for row in rows)
+    assert all(row["over the limit (%)"] == 0.0 for row in rows)
+
+
+def test_the_main_table_has_others_and_ours(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = partial(PublishedSettings, networks=("MobileNetV3-Small",), backend="torch")
+    monkeypatch.setattr(main_table, "PublishedSettings", few)
+    (found,) = reproduce(run, tmp_path, ["main-table"], "tiny")
+    models = [str(row["model"]) for row in found.finding.rows]
+    assert "MobileNetV3-Small" in models
+    assert any(name.startswith("found within") for name in models)
+    others = next(row for row in found.finding.rows if row["model"] == "MobileNetV3-Large")
+    assert others["total cost"] == "180 N"
+    assert others["published latency (ms)"] == 45
+
+
+def test_costs_add_up(run: Run, tmp_path: Path) -> None:
+    (found,) = reproduce(run, tmp_path, ["costs"], "tiny")
+    seconds = {row["part"]: float(row["seconds"] or 0.0) for row in found.finding.rows}
+    once = sum(seconds[name] for name in costs.STEPS)
+    assert seconds["10 networks, everything"] == pytest.approx(once + 10 * seconds[costs.NETWORK], abs=1.0)
+
+
+def test_what_the_run_lacks_is_left_out_and_said(run: Run, tmp_path: Path) -> None:
+    def broken(study: Study) -> Finding:
+        raise FileError("there is nothing to show")
+
+    lacking = Experiment("terms", "table 2", "", broken, ())
+    heard: list[str] = []
+    progress = Progress()
+    progress.say = heard.append  # type: ignore[method-assign]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(terms, "EXPERIMENT", lacking)
+        found = reproduce(run, tmp_path, ["terms", "insights"], "tiny", progress)
+        with pytest.raises(FileError):
+            reproduce(run, tmp_path, ["terms"], "tiny")
+    assert [item.name for item in found] == ["insights"]
+    assert any("there is nothing to show" in line for line in heard)
+
+
+def test_names_that_do_not_exist_are_refused(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no experiment 'rank'"):
+        experiments(["rank"])
+    with pytest.raises(ConfigError, match="no preset"):
+        reproduce(run, tmp_path, ["terms"], "slow")
+
+
+def test_the_page_shows_no_markup_of_others() -> None:
+    section = Section("x", "<b>", "claim", "<script>alert(1)</script>", "", [{"<i>": "&"}], None)
+    text = render("t", [], [section])
+    assert "<script>" not in text
+    assert "&lt;script&gt;" in text
+    assert "&lt;i&gt;" in text
+
+
+def test_the_command(run: Run, tmp_path: Path) -> None:
+    code, said = call("reproduce", "list", "--json")
+    assert code == 0
+    assert [item["name"] for item in json.loads(said)["experiments"]] == list(NAMES)
+    code, said = call("reproduce", "insights", "--run", run.folder, "--out", tmp_path, "--json")
+    assert code == 0
+    assert json.loads(said)["findings"][0]["name"] == "insights"
+    code, said = call("reproduce", "nothing", "--run", run.folder)
+    assert code == 2
+    assert "choose from" in said

@@ -1,0 +1,170 @@
+"""A trained classifier made smaller: an ordinary run, from a module or from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from own_models import CLASSES, own_model
+from safetensors.torch import save_file
+from small_data import bars
+from torch import Tensor, nn
+
+from binas.base.errors import ConfigError, ModelError, SpaceError
+from binas.costs.analytic import analytic_costs
+from binas.run.models import built, traced
+from binas.run.shrinking import of_the_model, shrink
+from binas.search.limits import parse_limits
+from binas.supernet.network import extract
+from tiny_run import SPACE
+
+QUICK: dict[str, Any] = {
+    "train": {
+        "processes": 1,
+        "device": "cpu",
+        "supernet": {"epochs": 1, "batch_size": 32, "recalibration": 64},
+    },
+    "finetune": {"epochs": 1, "batch_size": 32, "recalibration": 64},
+    "measure": {"backend": "torch", "seconds": 2, "samples": 12},
+    "estimate": {"passes": 4},
+    "sample": {"count": 8},
+    "check": {"resamples": 5},
+    "search": {"candidates": 1, "closed_loop": False},
+    "compare": {"random": 1},
+    "export": {"formats": ["safetensors"]},
+}
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Images with as many classes as the models have."""
+    path = tmp_path_factory.mktemp("images") / "bars.npz"
+    np.savez(path, **bars(200))
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["resnet", "bottleneck", "mobilenet", "efficientnet", "convnext", "vit"])
+def test_end_to_end(name: str, images: Path, tmp_path: Path) -> None:
+    model = own_model(name) if not name.startswith("vit") else Sized(own_model(name))
+    run = shrink(model, images, ["latency=90%"], tmp_path / "run", **QUICK)
+    (answer,) = run.answers
+    assert answer.architecture is not None
+    assert answer.costs["latency"].value <= answer.limits[0].value
+    assert answer.limits[0].value == pytest.approx(0.9 * run.tables.costs["latency"].range(run.space)[1])
+    assert set(run.networks) == {"latency=0.9x"}
+    assert run.removed[0].startswith("latency=0.9x: stage s1")
+    own = extract(run.supernet("heaviest"), run.space.extreme())
+    shown = torch.randn(2, 3, *run.data.size)
+    with torch.no_grad():
+        assert torch.allclose(own(shown), model.eval()(shown), atol=1e-4)  # nothing was trained from scratch
+
+
+class Sized(nn.Module):
+    """A transformer needs one size of images."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(nn.functional.pad(x, (2, 2, 2, 2)))
+
+
+def test_percentages_are_of_the_model() -> None:
+    assert of_the_model("latency=50%") == "latency=0.5x"
+    assert of_the_model("latency<=75% and params=300k") == "latency<=0.75x and params=300k"
+    assert of_the_model("latency=8ms") == "latency=8ms"
+
+
+def test_times_the_heaviest() -> None:
+    costs = analytic_costs(SPACE)
+    (limit,) = parse_limits("macs=0.5x", SPACE, costs.costs)
+    assert limit.value == pytest.approx(0.5 * costs["macs"].range(SPACE)[1])
+
+
+def test_another_number_of_classes_gets_a_new_classifier(images: Path) -> None:
+    from binas.data.config import DataConfig
+    from binas.data.loading import load_data
+
+    data = load_data(DataConfig(kind="arrays", path=images))
+    model = own_model("resnet")
+    model.fc = nn.Linear(32, 1000)  # type: ignore[assignment]
+    graph, weights, new = traced(model, data)
+    assert new
+    assert graph.classes == CLASSES
+    assert weights["fc.weight"].shape == (CLASSES, 32)
+
+
+def test_weights_are_read_in_full_precision(tmp_path: Path) -> None:
+    model, path = own_model("resnet"), tmp_path / "half.safetensors"
+    save_file(
+        {
+            name: value.half() if value.is_floating_point() else value
+            for name, value in model.state_dict().items()
+        },
+        path,
+    )
+    again = built(own_model("resnet", seed=1), path)
+    assert torch.allclose(again.fc.weight, model.fc.weight, atol=1e-3)  # type: ignore[union-attr, arg-type]
+    torch.save({"state_dict": model.state_dict()}, tmp_path / "whole.pth")
+    assert torch.equal(built(own_model("resnet", seed=1), tmp_path / "whole.pth").fc.weight, model.fc.weight)  # type: ignore[union-attr, arg-type]
+
+
+def wrong_weights(folder: Path) -> None:
+    save_file(own_model("convnext").state_dict(), folder / "w.safetensors")
+    built(own_model("resnet"), folder / "w.safetensors")
+
+
+def truncated(folder: Path) -> None:
+    (folder / "w.safetensors").write_bytes(b"\x00" * 20)
+    built(own_model("resnet"), folder / "w.safetensors")
+
+
+def pickled(folder: Path) -> None:
+    torch.save(own_model("resnet"), folder / "w.pth")
+    built(own_model("resnet"), folder / "w.pth")
+
+
+def no_function(folder: Path) -> None:
+    (folder / "model.py").write_text("x = 1\n")
+    built(f"{folder / 'model.py'}:build")
+
+
+def no_module(folder: Path) -> None:
+    (folder / "model.py").write_text("def build():\n    return 3\n")
+    built(f"{folder / 'model.py'}:build")
+
+
+WRONG = {
+    "weights of another network": (wrong_weights, ModelError, "not those of this model"),
+    "a truncated file": (truncated, ModelError, "not a safetensors|cannot|damaged|no safetensors"),
+    "a pickled module": (pickled, ModelError, "tensors"),
+    "no file": (lambda folder: built(own_model("resnet"), folder / "none.pth"), ModelError, "no weight file"),
+    "no function": (no_function, ConfigError, "no function 'build'"),
+    "no module": (no_module, ConfigError, "not a torch.nn.Module"),
+    "no such model": (lambda folder: built("model:build"), ConfigError, "FILE.py:FUNCTION"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_bad_input_is_answered_in_a_sentence(case: str, tmp_path: Path) -> None:
+    make, kind, words = WRONG[case]
+    with pytest.raises(kind, match=words):
+        make(tmp_path)
+
+
+def test_a_limit_below_the_smallest_network_is_refused_before_training(images: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"no network keeps latency=0.01x: the smallest .* Nothing was trained"
+    ):
+        shrink(own_model("resnet"), images, ["latency=1%"], tmp_path / "run", **QUICK)
+    assert not (tmp_path / "run" / "heaviest").exists()
+
+
+def test_images_of_another_size_are_refused(images: Path, tmp_path: Path) -> None:
+    with pytest.raises(SpaceError, match=r"cannot be followed|cannot run"):
+        shrink(own_model("vit"), images, ["latency=50%"], tmp_path / "run", **QUICK)

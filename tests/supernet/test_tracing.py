@@ -1,0 +1,202 @@
+"""Classifiers of users as graphs: equal to the module, elastic block by block, extracted and counted exactly."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from own_models import MODELS, SIDE, ResNet, own_model
+from torch import Tensor, nn
+
+from binas.base.errors import SpaceError
+from binas.costs.analytic import architecture_work
+from binas.space.files import space_from_yaml, space_to_yaml
+from binas.space.graph_space import network_of, space_of_graph
+from binas.space.graphs import Graph, Node, graph_from_text
+from binas.space.sampling import sample_many
+from binas.space.space import SearchSpace
+from binas.supernet.blueprint import fill
+from binas.supernet.network import Supernet, extract
+from binas.supernet.paths import paths_of
+from binas.supernet.static import StaticNetwork
+from binas.supernet.tracing import trace
+
+IMAGE = (3, SIDE, SIDE)
+BLOCKS = {
+    "resnet": ["off w25 w50 w75 w100", "w25 w50 w75 w100", "off w25 w50 w75 w100"],
+    "bottleneck": ["off w25 w50 w75 w100"] * 2,
+    "mobilenet": ["w25 w50 w75 w100", "off w25 w50 w75 w100"] * 2,
+    "efficientnet": ["w25 w50 w75 w100", "off w25 w50 w75 w100"] * 2,
+    "convnext": ["off w25 w50 w75 w100"] * 2 + ["on"] + ["off w25 w50 w75 w100"] * 2,
+    "vit": ["off w25 w50 w75 w100"] * 4,
+    "vit of torch": ["off w25 w50 w75 w100"] * 4,
+}
+
+
+def images(count: int = 6) -> Tensor:
+    return torch.randn(count, *IMAGE, generator=torch.Generator().manual_seed(1))
+
+
+def elastic(model: nn.Module) -> tuple[SearchSpace, Supernet]:
+    """The space of a model and its supernet, with the model's weights."""
+    found = trace(model, IMAGE)
+    space = space_of_graph(found.graph, "own")
+    supernet = Supernet(space).eval()
+    fill(found.weights, supernet)
+    return space, supernet
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_blocks_and_their_choices_are_found(name: str) -> None:
+    space, _ = elastic(own_model(name))
+    found = [" ".join(config.name for config in block) for stage in space.stages for block in stage.blocks]
+    assert found == BLOCKS[name]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@torch.no_grad()
+def test_the_heaviest_network_is_the_model(name: str) -> None:
+    model = own_model(name)
+    space, supernet = elastic(model)
+    expected = model(images())
+    assert torch.allclose(supernet(images(), space.extreme()), expected, atol=1e-5)
+    supernet.start_from(space.extreme())  # channels sorted: the same network
+    assert torch.allclose(supernet(images(), space.extreme()), expected, atol=1e-5)
+    other = Supernet(space).eval()
+    other.absorb(extract(supernet, space.extreme()))
+    assert torch.allclose(other(images(), space.extreme()), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@torch.no_grad()
+def test_each_image_takes_its_own_path_as_the_extracted_network_does(name: str) -> None:
+    space, supernet = elastic(own_model(name))
+    supernet.start_from(space.extreme())
+    chosen = sample_many(space, 6, seed=2)
+    together = supernet(images(), paths_of(space, chosen))
+    for k, architecture in enumerate(chosen):
+        alone = extract(supernet, architecture).eval()(images()[k : k + 1])
+        assert torch.allclose(together[k : k + 1], alone, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_parameters_are_counted_exactly(name: str) -> None:
+    space, _ = elastic(own_model(name))
+    for architecture in [space.extreme(), space.extreme(heaviest=False), *sample_many(space, 3, seed=3)]:
+        network = StaticNetwork.from_architecture(space, architecture)
+        assert architecture_work(space, architecture).params == sum(p.numel() for p in network.parameters())
+
+
+def test_macs_are_those_of_the_formula() -> None:
+    space, _ = elastic(own_model("resnet"))
+    area, half = SIDE**2, (SIDE // 2) ** 2
+    convolutions = area * 9 * (3 * 16 + 2 * 16 * 16) + half * (9 * (16 * 32 + 3 * 32 * 32) + 16 * 32)
+    assert architecture_work(space, space.extreme()).macs == convolutions + 32 * 5
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_reach_what_a_path_uses(name: str) -> None:
+    space, supernet = elastic(own_model(name))
+    supernet.train()
+    supernet(images(), paths_of(space, [space.extreme()] * 6)).sum().backward()
+    block = supernet.block(0, 0)
+    assert all(p.grad is not None for p in block.full.parameters())  # type: ignore[attr-defined]
+    assert all(p.grad is None for p in block.norms.parameters())  # type: ignore[attr-defined]
+
+
+def test_less_important_channels_go_first() -> None:
+    model = own_model("resnet")
+    with torch.no_grad():
+        model.layers[0].conv2.weight[:, 3] *= 50  # type: ignore[index, union-attr, operator]
+    _, supernet = elastic(model)
+    kept = model.layers[0].conv1.weight[3].clone()  # type: ignore[index, union-attr]
+    supernet.start_from(supernet.space.extreme())
+    assert torch.equal(supernet.block(0, 0).full.layers["layers_0_conv1"].weight[0], kept)  # type: ignore[attr-defined]
+
+
+def test_a_removed_block_keeps_what_follows_its_sum() -> None:
+    _, supernet = elastic(own_model("resnet"))
+    off = supernet.block(0, 0).static(0)
+    x = torch.randn(2, 16, SIDE, SIDE)
+    assert torch.equal(off(x), torch.relu(x))
+
+
+def test_a_space_of_a_graph_is_written_and_read() -> None:
+    space, _ = elastic(own_model("vit"))
+    again = space_from_yaml(space_to_yaml(space))
+    assert again == space
+    assert again.fingerprint == space.fingerprint
+    assert network_of(str(again.network)).graph == network_of(str(space.network)).graph
+
+
+def test_the_model_is_left_as_it_was() -> None:
+    model = own_model("resnet").train()
+    before = copy.deepcopy(model.state_dict())
+    trace(model, IMAGE)
+    assert model.training
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+class Deciding(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x if x.mean() > 0 else -x
+
+
+class Twice(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.fc = nn.Conv2d(3, 3, 3, 1, 1), nn.Linear(3, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc(self.conv(self.conv(x)).mean((2, 3)))
+
+
+class Pair(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(3, 5)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return self.fc(x.mean((2, 3))), x
+
+
+class Sorting(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.sort(1).values.flatten(1)
+
+
+WRONG = {
+    "decides by the images": (lambda: nn.Sequential(Deciding(), nn.Flatten()), "in '0'"),
+    "calls a layer twice": (Twice, "'conv' is called twice"),
+    "gives two things": (Pair, "a tuple"),
+    "does what cannot be written down": (Sorting, "'sort'"),
+    "half precision": (lambda: ResNet([], 16).half(), "float16"),
+    "a layer that is not known": (
+        lambda: nn.Sequential(nn.Flatten(), nn.Softmin(1)),
+        "Softmin",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_cannot_be_traced_is_named(case: str) -> None:
+    make, words = WRONG[case]
+    with pytest.raises(SpaceError, match=words):
+        trace(make(), IMAGE)
+
+
+def test_a_model_without_blocks_is_refused() -> None:
+    flat = trace(nn.Sequential(nn.Flatten(), nn.Linear(3 * SIDE * SIDE, 5)), IMAGE)
+    with pytest.raises(SpaceError, match="no block"):
+        space_of_graph(flat.graph, "flat")
+
+
+def test_graphs_of_others_are_checked() -> None:
+    first = Node("x", "input", shape=(3, 4, 4))
+    with pytest.raises(SpaceError, match="unknown operation 'system'"):
+        Graph((first, Node("y", "system", ("x",))))
+    with pytest.raises(SpaceError, match="reads what comes after"):
+        Graph((first, Node("y", "relu", ("z",))))
+    with pytest.raises(SpaceError, match="is no graph"):
+        graph_from_text('[["x", 3]]')

@@ -47,7 +47,7 @@ def tiny_preset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(studies, "PRESETS", {**PRESETS, "tiny": TINY})
 
 
-SLOW = ("predictors", "components", "transitivity")
+SLOW = ("predictors", "components", "optimizers", "transitivity")
 EACH = [
     pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
     for name in NAMES
@@ -81,6 +81,24 @@ def test_what_is_known_is_not_done_again(run: Run, tmp_path: Path, monkeypatch: 
     assert json.loads((tmp_path / "terms.json").read_text())["identity"] != json.loads(before)["identity"]
 
 
+def test_pictures_follow_when_matplotlib_is_there(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+    progress = Progress()
+    progress.say = heard.append  # type: ignore[method-assign]
+    with monkeypatch.context() as patch:
+        patch.setattr(studies, "PLOTTING", ("matplotlib_that_is_not_there",))
+        reproduce(run, tmp_path, ["insights"], "tiny", progress)
+    assert any("pip install" in line for line in heard)
+    assert not (tmp_path / "insights.png").exists()
+    before = (tmp_path / "insights.json").read_bytes()
+    reproduce(run, tmp_path, ["insights"], "tiny")
+    assert (tmp_path / "insights.png").exists()
+    assert (tmp_path / "insights.json").read_bytes() == before
+    assert "data:image/png" in (tmp_path / "reproduction.html").read_text()
+
+
 def test_networks_that_judge_taught_nobody(run: Run) -> None:
     study = Study(run, run.folder.parent / "found", TINY, Progress())
     judged, learned = set(study.judged().architectures), set(study.learned().architectures)
@@ -95,12 +113,16 @@ def test_networks_that_judge_taught_nobody(run: Run) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_proven_optimum_is_never_beaten(run: Run) -> None:
     (found,) = reproduce(run, run.folder.parent / "found", ["optimizers"], "tiny")
     rows = found.finding.rows
     assert {row["method"] for row in rows} >= {"frontier", "bcfw", "evolution", "hardcore"}
     assert all(float(row["below optimum"] or 0.0) >= -1e-9 for row in rows)
     assert all(row["over the limit (%)"] == 0.0 for row in rows)
+    tuned = {(row["method"], row["seed"]) for row in rows if row["fine-tuned"] is not None}
+    assert tuned == {("frontier", 0), ("hardcore", 0)}
+    assert [panel.title for panel in found.finding.panels][1] == "after fine-tuning"
 
 
 def test_the_main_table_has_others_and_ours(
@@ -115,6 +137,9 @@ def test_the_main_table_has_others_and_ours(
     others = next(row for row in found.finding.rows if row["model"] == "MobileNetV3-Large")
     assert others["total cost"] == "180 N"
     assert others["published latency (ms)"] == 45
+    quoted = next(row for row in found.finding.rows if row["model"] == "OFA CPU")
+    assert quoted["latency (ms)"] is None
+    assert quoted["not measured here, as"]
 
 
 def test_costs_add_up(run: Run, tmp_path: Path) -> None:

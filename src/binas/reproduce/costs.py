@@ -65,5 +65,5 @@ EXPERIMENT = Experiment(
     "fine-tuning "
     "for each; contributions and the search are a small part.",
     make,
-    ("steps/*.json", "networks/*/network.json"),
+    ("steps/*.json",),
 )

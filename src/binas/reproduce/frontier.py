@@ -64,5 +64,5 @@ EXPERIMENT = Experiment(
     "figure 6",
     "At every latency the networks found by BINAS are more accurate than those of other methods.",
     make,
-    ("results/*.json", "rivals/*.json", "networks/*/network.json"),
+    ("results/*.json", "rivals/*.json", "steps/finetune.json"),
 )

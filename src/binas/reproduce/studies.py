@@ -42,6 +42,7 @@ NAMES = (
     "costs",
 )
 ALL, PAGE = "all", "reproduction.html"
+PLOTTING = ("matplotlib",)
 
 
 class FindingRecord(FileRecord):
@@ -86,6 +87,8 @@ def reproduce(
     if preset not in PRESETS:
         raise ConfigError(f"there is no preset {preset[:40]!r}; choose from {', '.join(PRESETS)}.")
     chosen, found = experiments(names), []
+    if lacking := missing(PLOTTING):
+        told.say(f"without pictures, which the same command draws after: {lacking}")
     for number, experiment in enumerate(chosen):
         part = told.part(number, len(chosen), experiment.name)
         try:
@@ -103,6 +106,8 @@ def _done(study: Study, experiment: Experiment, preset: str) -> FindingRecord:
     identity, path = _identity(study, experiment), study.folder / f"{experiment.name}.json"
     known = _read(path) if exists(path) else None
     if known is not None and known.identity == identity:
+        if not exists(path.with_suffix(".png")):
+            _draw(path, known.finding)
         return known
     start = time.monotonic()
     finding = experiment.make(study)
@@ -120,13 +125,18 @@ def _done(study: Study, experiment: Experiment, preset: str) -> FindingRecord:
         finding=finding,
     )
     write_text(path.with_suffix(".csv"), _csv(finding))
-    if finding.panels and missing(("matplotlib",)) is None:
-        from binas.reproduce.figure import picture
-
-        write_bytes(path.with_suffix(".png"), picture(finding))
+    _draw(path, finding)
     record.save(path)
     study.progress.say(finding.sentence)
     return record
+
+
+def _draw(path: Path, finding: Finding) -> None:
+    """The picture beside the record, where matplotlib is installed."""
+    if finding.panels and missing(PLOTTING) is None:
+        from binas.reproduce.figure import picture
+
+        write_bytes(path.with_suffix(".png"), picture(finding))
 
 
 def _identity(study: Study, experiment: Experiment) -> str:

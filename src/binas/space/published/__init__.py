@@ -1,5 +1,11 @@
 """Networks that others published, as data: block strings, rules and figures."""
 
-from binas.space.published.data import PublishedNetwork, described_networks, published_networks
+from binas.space.published.data import (
+    PublishedNetwork,
+    QuotedRow,
+    described_networks,
+    published_networks,
+    quoted_rows,
+)
 
-__all__ = ["PublishedNetwork", "described_networks", "published_networks"]
+__all__ = ["PublishedNetwork", "QuotedRow", "described_networks", "published_networks", "quoted_rows"]

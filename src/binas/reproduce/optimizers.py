@@ -1,18 +1,20 @@
 """Figure 7, middle and right: solvers of the same program, and methods that search the supernet directly, over limits.
 
 Every answer is judged one-shot on test images, which chose nothing; what was predicted is held against the proven optimum.
-A method that searches the supernet itself may spend as many image evaluations as contributions and samples did. On the
+HardCoRe-NAS, which searches the supernet itself, may spend as many image evaluations as contributions did. On the
 right of the figure the proven answers and those of HardCoRe-NAS (seed 0) are fine-tuned as the run's own networks are.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from binas.reproduce._base import Experiment, Finding, Panel, Row, Series, Study, rounded
+from binas.run.workers import map_shared
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import SearchResult
 from binas.search.solve import solve
@@ -20,7 +22,7 @@ from binas.search.solvers import solver_class
 from binas.space.architecture import Architecture
 from binas.tasks.confirming import measured_outcomes
 from binas.tasks.finetune import tune_all
-from binas.tasks.methods import run_method
+from binas.tasks.methods import run_method, searching
 
 PROVEN = "frontier"
 SEEDED = ("bcfw", "evolution")
@@ -97,23 +99,40 @@ def _methods(answers: Sequence[Answered]) -> list[str]:
 
 def _answers(study: Study) -> Iterator[Answered]:
     """The answers of every solver that is installed, limit by limit; the proven one first."""
+    budget = study.run.tables.contributions.provenance.to_data().get("evaluations")
+    _search_directly(study, budget)
     able = [name for name in (PROVEN, *ONCE[:1], *SEEDED) if solver_class(name).missing() is None]
     for number, percent in enumerate(study.preset.limits):
-        study.progress.show(0.5 * number / len(study.preset.limits), f"limit {percent} %")
-        problem = study.run.tables.problem([f"{_cost(study)}={percent}%"], "additive")
+        study.progress.show(0.25 + 0.25 * number / len(study.preset.limits), f"limit {percent} %")
+        problem = study.run.tables.problem([_question(study, percent)], "additive")
         for name in able:
             for seed in range(study.preset.seeds if name in SEEDED else 1):
                 result = solve(problem, name, time_limit=study.preset.time_limit, seed=seed)
                 yield from _answered(name, percent, seed, problem, result)
-        for seed in range(study.preset.seeds):
-            yield from _direct(study, percent, seed, problem)
+        for seed in _seeds(study):
+            yield from _direct(study, percent, seed, budget, problem)
 
 
-def _direct(study: Study, percent: int, seed: int, problem: SearchProblem) -> Iterator[Answered]:
+def _question(study: Study, percent: int) -> str:
+    return f"{_cost(study)}={percent}%"
+
+
+def _seeds(study: Study) -> range:
+    return range(study.preset.seeds)
+
+
+def _search_directly(study: Study, budget: int | None) -> None:
+    """Let HardCoRe-NAS search under every limit with every seed, in as many processes as the run may use."""
+    asked = [(_question(study, percent), seed) for percent in study.preset.limits for seed in _seeds(study)]
+    progress = study.progress.part(0, 4, DIRECT)
+    deque(map_shared(study.run, searching, (DIRECT, budget), asked, progress, "search"), maxlen=0)
+
+
+def _direct(
+    study: Study, percent: int, seed: int, budget: int | None, problem: SearchProblem
+) -> Iterator[Answered]:
     """What HardCoRe-NAS finds on the supernet itself; predicted as all others, so that it can be held against them."""
-    record = run_method(
-        study.run, f"{_cost(study)}={percent}%", DIRECT, seed, None, study.progress.part(0, 1)
-    )
+    record = run_method(study.run, _question(study, percent), DIRECT, seed, budget)
     if record.architecture is not None:
         found = evaluate(problem, study.run.space.parse(record.architecture))
         limit = problem.limits[0]

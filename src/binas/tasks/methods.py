@@ -40,6 +40,7 @@ from binas.tasks.search import SearchSettings
 from binas.training.config import FinetuneSettings
 
 if TYPE_CHECKING:
+    from binas.base.workers import Work
     from binas.run.folder import Folder
     from binas.run.run import Run
 
@@ -109,6 +110,15 @@ def run_method(
     record = _record(run, question, method, seed, budget, identity, progress)
     record.save(path)
     return record
+
+
+def searching(run: Run, method: str, budget: int | None) -> Work:
+    """What lets a method of others answer (question, seed); its record is kept, where :func:`run_method` reads it."""
+
+    def search(asked: tuple[str, int], progress: Progress) -> None:
+        run_method(run, asked[0], method, asked[1], budget, progress)
+
+    return search
 
 
 def _record(

@@ -30,14 +30,20 @@ def _panel(axes: Any, panel: Panel) -> None:
         axes.plot([low, high], [low, high], "--", color="#9aa4b2", linewidth=1)
     if panel.log:
         axes.set_xscale("log")
-    axes.set(xlabel=panel.x, ylabel=panel.y)
+    across, up = (panel.x, panel.y)[:: -1 if _lying(panel) else 1]
+    axes.set(xlabel=across, ylabel=up)
     axes.set_title(panel.title, fontsize=10)
     if len(panel.series) > 1:
         axes.legend(frameon=False, fontsize=7)
 
 
+def _lying(panel: Panel) -> bool:
+    """Whether values go to the right: bars lie, so that their names can be read."""
+    return any(series.kind == "bars" for series in panel.series)
+
+
 def _series(axes: Any, series: Series, number: int) -> None:
-    """Error bars are shifted a little, so that those of different series can be told apart."""
+    """Points, a line or bars; values that are not known are left out."""
     colour = COLOURS[number % len(COLOURS)]
     known = [k for k, value in enumerate(series.y) if value is not None]
     x, y = [series.x[k] for k in known], [series.y[k] for k in known]

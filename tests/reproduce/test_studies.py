@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -164,6 +165,14 @@ def test_what_the_run_lacks_is_left_out_and_said(run: Run, tmp_path: Path) -> No
             reproduce(run, tmp_path, ["terms"], "tiny")
     assert [item.name for item in found] == ["insights"]
     assert any("there is nothing to show" in line for line in heard)
+
+
+def test_a_run_that_has_searched_nothing_is_told_so(run: Run, tmp_path: Path) -> None:
+    copied = tmp_path / "run"
+    shutil.copytree(run.folder, copied)
+    shutil.rmtree(copied / "results")
+    with pytest.raises(FileError, match="binas search"):
+        reproduce(open_run(copied), tmp_path, ["insights"], "tiny")
 
 
 def test_names_that_do_not_exist_are_refused(run: Run, tmp_path: Path) -> None:

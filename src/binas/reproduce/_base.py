@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from binas.base.errors import FileError
 from binas.base.progress import Progress
 from binas.base.settings import FileRecord, Settings
 from binas.tables.samples import Samples, load_samples
@@ -109,6 +110,14 @@ class Study:
     folder: Path
     preset: Preset
     progress: Progress
+
+    @property
+    def cost(self) -> str:
+        """The cost that the first of the run's limits is on."""
+        folder, answers = self.run.folder, self.run.answers
+        if not answers:
+            raise FileError(f"{folder} has no answers yet. `binas search {folder}` finds them.")
+        return answers[0].limits[0].cost
 
     def judged(self) -> Samples:
         """Networks that predictions are judged by, on the half of the images that contributions did not see.

@@ -16,8 +16,7 @@ def make(study: Study) -> Finding:
     series = tuple(
         _series(kind, [item for item in shown if item.kind == kind]) for kind in (FOUND, RANDOM, HAND)
     )
-    cost = study.run.answers[0].limits[0].cost
-    panel = Panel(title="", x=f"{cost} ({shown[0].unit})", y="test accuracy (%)", series=series)
+    panel = Panel(title="", x=f"{study.cost} ({shown[0].unit})", y="test accuracy (%)", series=series)
     return Finding(sentence=_sentence(shown), rows=tuple(map(row_of, shown)), panels=(panel,))
 
 

@@ -15,8 +15,8 @@ Z = 1.96  # standard errors of a 95 % interval
 def make(study: Study) -> Finding:
     """The insights of the run's contributions: depth for stages, options for stages, options for blocks."""
     tables = study.run.tables
-    cost = next((item for item in tables.costs.costs.values() if item.combine == "sum"), None)
-    found = find_insights(tables.contributions, cost)
+    cost = tables.costs.costs[study.cost]
+    found = find_insights(tables.contributions, cost if cost.combine == "sum" else None)
     rows = [_row("depth", step.stage, step.name, step.effect) for step in found.depths]
     for option in found.options:
         rows += [_row("stage", stage, option.name, effect) for stage, effect in option.per_stage.items()]
@@ -78,5 +78,5 @@ EXPERIMENT = Experiment(
     "Deepen later stages; add width and squeeze-excite to later stages and to the first blocks of a stage; prefer both over "
     "larger kernels.",
     make,
-    ("contributions.json", "costs.json"),
+    ("contributions.json", "costs.json", "results/*.json"),
 )

@@ -62,7 +62,7 @@ def make(study: Study) -> Finding:
     rows = tuple(
         _row(item, shares[item.architecture], best[item.percent], tuned.get(item)) for item in answers
     )
-    cost = _cost(study)
+    cost = study.cost
     unit = study.run.tables.costs.costs[cost].unit.name
     panels = (
         Panel(
@@ -89,10 +89,6 @@ def make(study: Study) -> Finding:
     return Finding(sentence=_sentence(rows), rows=rows, panels=panels)
 
 
-def _cost(study: Study) -> str:
-    return study.run.answers[0].limits[0].cost
-
-
 def _methods(answers: Sequence[Answered]) -> list[str]:
     return list(dict.fromkeys(item.method for item in answers))
 
@@ -114,7 +110,7 @@ def _answers(study: Study) -> Iterator[Answered]:
 
 
 def _question(study: Study, percent: int) -> str:
-    return f"{_cost(study)}={percent}%"
+    return f"{study.cost}={percent}%"
 
 
 def _seeds(study: Study) -> range:

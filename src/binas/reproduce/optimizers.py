@@ -218,11 +218,11 @@ def _sentence(rows: Sequence[Row]) -> str:
     said = f"Mean one-shot accuracy over limits and seeds: {'; '.join(parts)}."
     if all(row["method"] != DIRECT for row in rows):
         return said
-    own, theirs = (
+    ours, theirs = (
         ", ".join(f"{row[TUNED]:.1f}" for row in rows if row["method"] == method and row[TUNED] is not None)
         for method in COMPARED
     )
-    return f"{said} Fine-tuned alike the proven answers reach {own} %, those of {DIRECT} {theirs} %. {CAVEAT}"
+    return f"{said} Fine-tuned alike the proven answers reach {ours} %, those of {DIRECT} {theirs} %. {CAVEAT}"
 
 
 EXPERIMENT = Experiment(

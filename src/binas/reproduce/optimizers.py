@@ -222,7 +222,9 @@ def _sentence(rows: Sequence[Row]) -> str:
         ", ".join(f"{row[TUNED]:.1f}" for row in rows if row["method"] == method and row[TUNED] is not None)
         for method in COMPARED
     )
-    return f"{said} Fine-tuned alike the proven answers reach {ours} %, those of {DIRECT} {theirs} %. {CAVEAT}"
+    return (
+        f"{said} Fine-tuned alike the proven answers reach {ours} %, those of {DIRECT} {theirs} %. {CAVEAT}"
+    )
 
 
 EXPERIMENT = Experiment(

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from binas.base.errors import DataError, TrainingError
 from binas.base.identity import flattened
+from binas.base.workers import launched
 from binas.data.augment import Augmentation
 from binas.data.dataset import ImageData
 from binas.space.architecture import Architecture
@@ -48,7 +49,7 @@ from binas.training.loop import PROGRESS, WEIGHTS, Job, LossOf, Metrics, Step, c
 from binas.training.losses import Teacher, distillation_loss, soft_cross_entropy, targets
 from binas.training.randomness import derived_seed, generator
 from binas.training.reporting import Reporter
-from binas.training.team import ALONE, Team, launched
+from binas.training.team import ALONE, Team
 
 Network = TypeVar("Network", bound=nn.Module)
 

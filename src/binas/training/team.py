@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 
 import torch
 from torch import Tensor, distributed, nn
 
 from binas.base.cores import usable_cores
+from binas.base.workers import launched
 from binas.training.config import TrainSettings
 
 FEWEST = 32  # images of a shard: with fewer, small networks compute much slower per image
@@ -53,32 +53,17 @@ class Team:
 
     def wait(self) -> None:
         """Wait until all processes are here."""
-        if self.size > 1:
-            distributed.barrier()
+        self.add_up(torch.zeros(1))
 
 
 ALONE = Team()
 
 
-def launched() -> int:
-    """How many processes a launcher has started (torchrun, ``accelerate launch``), of which this is one; 0 without one."""
-    number = os.environ.get("WORLD_SIZE", "1")
-    return int(number) if "RANK" in os.environ and number.isdigit() else 0
-
-
-def launched_team(config: TrainSettings) -> Team:
-    """The processes of a launcher, in which accelerate has met."""
-    from binas.training.loop import make_accelerator
-
-    accelerator = make_accelerator(config)
-    return Team(accelerator.process_index, accelerator.num_processes)
-
-
 def processes_of(config: TrainSettings) -> int:
-    """How many processes of our own do the work: the setting, or the cores there are; 1 on a GPU and under a launcher."""
-    if launched() or not on_cpu(config):
-        return 1
-    return config.processes or usable_cores()
+    """How many processes do the work: those of a launcher; else the setting, or the cores there are, and 1 on a GPU."""
+    if launched():
+        return launched()
+    return (config.processes or usable_cores()) if on_cpu(config) else 1
 
 
 def on_cpu(config: TrainSettings) -> bool:
@@ -91,13 +76,28 @@ def suitable_shards(config: TrainSettings, batch_size: int) -> int:
     return launched() or max(1, min(processes_of(config), batch_size // FEWEST))
 
 
+_launcher: list[distributed.Store] = []
+
+
+def keep_store(store: distributed.Store) -> None:
+    """The store that all processes of a launcher know, where teams of them meet."""
+    _launcher[:] = [store]
+
+
+def meeting_place(name: str, size: int) -> distributed.Store:
+    """Where a team meets: at a name in the launcher's store, or on this machine in the file of that name."""
+    if _launcher:
+        return distributed.PrefixStore(name, _launcher[0])
+    return distributed.FileStore(name, size)  # type: ignore[attr-defined, no-any-return]  # it does export it
+
+
 @contextmanager
-def joined(store: Path, rank: int, size: int) -> Iterator[Team]:
-    """Take part in a team on this machine whose processes meet in the file ``store``."""
-    if not sys.platform.startswith("win"):
+def joined(place: distributed.Store, rank: int, size: int, config: TrainSettings) -> Iterator[Team]:
+    """Take part in a team whose processes meet in a store."""
+    if not (_launcher or sys.platform.startswith("win")):
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
-    meeting = distributed.FileStore(str(store), size)  # type: ignore[attr-defined]  # it does export it
-    distributed.init_process_group("gloo", store=meeting, rank=rank, world_size=size, timeout=LONGEST)
+    how = "gloo" if on_cpu(config) else "cpu:gloo,cuda:nccl"
+    distributed.init_process_group(how, store=place, rank=rank, world_size=size, timeout=LONGEST)
     try:
         yield Team(rank, size)
     finally:

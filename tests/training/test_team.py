@@ -102,25 +102,66 @@ def test_what_no_shard_used_gets_no_gradient_and_the_rest_the_mean():
     network = nn.ModuleDict({name: nn.Linear(1, 1, bias=False) for name in "abc"})
     used = [("a",), ("a", "b")]
 
-    def shard_loss(shard):
+    def shard_loss(shard, number):
         loss = sum((shard + 1) * network[name].weight.sum() for name in used[shard])
         loss.backward()
         return loss.detach()
 
-    network["b"].weight.grad = torch.full((1, 1), 5.0)  # of an earlier batch
-    Shards(network, Team(), 2).backward(shard_loss)
+    network["b"].weight.grad = torch.full((1, 1), 5.0)  # of before: a step begins anew
+    Shards(network, Team(), 2).backward(shard_loss, 10)
     assert network["a"].weight.grad.item() == 1.5
-    assert network["b"].weight.grad.item() == 5 + 1.0
+    assert network["b"].weight.grad.item() == 1.0
     assert network["c"].weight.grad is None
+
+
+def test_a_shard_counts_by_its_images_and_batches_of_a_step_add_up():
+    """33 images in two shards are 17 and 16; the mean over shards is then that over images."""
+    network, images = nn.Linear(1, 1), torch.linspace(-1, 2, 33).reshape(33, 1)
+
+    def shard_loss(shard, number):
+        loss = ((number + 1) * network(images[shard::2])).square().mean()
+        loss.backward()
+        return loss.detach()
+
+    losses = Shards(network, Team(), 2).backward(shard_loss, 33, 2)
+    found = network.weight.grad.item()
+    network.zero_grad()
+    whole = [((number + 1) * network(images)).square().mean() for number in range(2)]
+    sum(whole).backward()
+    assert losses == pytest.approx([loss.item() for loss in whole], rel=1e-6)
+    assert found == pytest.approx(network.weight.grad.item(), rel=1e-6)
+
+
+class Talkative(Team):
+    """A team that counts how often its processes exchange something."""
+
+    __slots__ = ()
+    calls = 0
+
+    def gather(self, mine):
+        Talkative.calls += 1
+        return mine[None]
+
+
+def test_nothing_is_exchanged_while_gradients_add_up():
+    network = nn.Linear(1, 1)
+
+    def shard_loss(shard, number):
+        loss = network(torch.ones(1, 1)).sum()
+        loss.backward()
+        return loss.detach()
+
+    Shards(network, Talkative(), 2).backward(shard_loss, 8, 4)
+    assert Talkative.calls == 1
 
 
 def test_statistics_of_shards_are_means_and_counters_move_once():
     norm = nn.BatchNorm2d(1, momentum=0.5)
 
-    def shard_loss(shard):
+    def shard_loss(shard, number):
         return norm(torch.tensor([0.0, 2.0 + 4 * shard]).view(2, 1, 1, 1)).sum().detach()
 
-    Shards(norm, Team(), 2).backward(shard_loss)
+    Shards(norm, Team(), 2).backward(shard_loss, 10)
     assert norm.running_mean.item() == (0.5 * 1 + 0.5 * 3) / 2
     assert norm.num_batches_tracked.item() == 1
 
@@ -129,8 +170,7 @@ def test_a_run_starts_with_shards_that_its_processes_and_batches_carry(monkeypat
     assert suitable_shards(quick(processes=4), 64) == 2
     assert suitable_shards(quick(processes=4), 1000) == 4
     assert suitable_shards(quick(processes=4), 10) == 1
-    monkeypatch.setenv("RANK", "0")
-    monkeypatch.setenv("WORLD_SIZE", "8")
+    monkeypatch.setattr(workers, "_launched", 8)
     assert suitable_shards(quick(), 64) == 8
 
 

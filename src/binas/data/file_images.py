@@ -98,8 +98,8 @@ class FileImages:
             len(self), size, seed=seed, epoch=epoch, start=start, drop_last=drop_last, places=places
         )
         for group, images in work_ahead((rows.tolist() for rows in plan), self.decode, self.form.workers):
-            indices = torch.tensor(group)
-            yield Batch(torch.stack(images), self.labels[indices], indices)
+            indices = torch.tensor(group, dtype=torch.int64)
+            yield Batch(stacked(images, self), self.labels[indices], indices)
 
     def decode(self, index: int) -> Tensor:
         """The image at ``index`` as bytes (c, h, w)."""
@@ -142,6 +142,11 @@ class FileImages:
         groups = (range(first, min(first + CHECKED, len(self))) for first in range(0, len(self), CHECKED))
         results = work_ahead(groups, problem_of, self.form.workers)
         return [problem for _, group in results for problem in group if problem]
+
+
+def stacked(images: Sequence[Tensor], like: Images) -> Tensor:
+    """Decoded images of a set as one tensor (n, c, h, w); there may be none."""
+    return torch.stack(list(images)) if images else torch.empty(0, like.channels, *like.size, dtype=torch.uint8)
 
 
 def fits_memory(parts: Sequence[IndexedImages]) -> bool:

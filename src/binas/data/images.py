@@ -187,6 +187,13 @@ def batch_rows(
         yield batch if places is None else batch[[place for place in places if place < len(batch)]]
 
 
+def moved(values: Tensor, device: torch.device) -> Tensor:
+    """The same values on a device; to a GPU through pinned memory, so that nothing waits for the copy."""
+    if device.type == "cuda" and not values.is_cuda:
+        return values.pin_memory().to(device, non_blocking=True)
+    return values.to(device)
+
+
 def numbered_classes(labels: NDArray[Any]) -> tuple[str, ...]:
     """The names "0", "1", ... up to the largest label; more classes than images cannot be meant."""
     largest = int(labels.max()) if labels.size else -1

@@ -18,7 +18,7 @@ from binas.data.config import DataConfig
 from binas.data.dataset import ImageData
 from binas.data.decoding import UnreadableError, decode
 from binas.data.division import Division
-from binas.data.file_images import work_ahead
+from binas.data.file_images import stacked, work_ahead
 from binas.data.huggingface import class_names, encoded, label_number, load_splits
 from binas.data.images import Batch, check_labels
 
@@ -77,8 +77,9 @@ class StreamImages:
             groups = ([group[place] for place in places if place < len(group)] for group in groups)
         for group, images in work_ahead(groups, self._decode, self.source.workers):
             labels = [label_number(row[self.source.label_column], self._numbers) for _, row in group]
-            indices = torch.tensor([position for position, _ in group])
-            yield Batch(torch.stack(images), self._check(labels), indices)
+            indices = torch.tensor([position for position, _ in group], dtype=torch.int64)
+            checked = self._check(labels) if labels else torch.empty(0, dtype=torch.int64)
+            yield Batch(stacked(images, self), checked, indices)
 
     def _rows(self, stream: Any, first: int) -> Iterator[dict[str, Any]]:
         """The rows from position ``first`` up to the declared length, no more and no fewer."""

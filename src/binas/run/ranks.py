@@ -22,7 +22,11 @@ def help_out(launch: Launch) -> NoReturn:
     """What every process but the first does, until the command has ended."""
     hold_signals()
     _take_device(launch)
-    follow(_meet(launch), launch)
+    store = _meet(launch)
+    try:
+        follow(store, launch)
+    except RuntimeError as error:  # of the store: the first process left before it said where it is
+        raise _unmet(launch, error) from error
 
 
 @contextmanager
@@ -64,10 +68,14 @@ def _meet(launch: Launch) -> torch.distributed.Store:
     try:
         store: torch.distributed.Store = next(places)[0]
     except RuntimeError as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise WorkerError(
-            f"the processes of this job cannot meet at {launch.address}:{launch.port}: {reason}. Check that this is an "
-            "address of the first process's machine (MASTER_ADDR) with a free port (MASTER_PORT)."
-        ) from error
+        raise _unmet(launch, error) from error
     keep_store(store)
     return store
+
+
+def _unmet(launch: Launch, error: Exception) -> WorkerError:
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    return WorkerError(
+        f"the processes of this job cannot meet at {launch.address}:{launch.port}: {reason}. Check that this is an address "
+        "of the first process's machine (MASTER_ADDR) with a free port (MASTER_PORT), and what the first one says."
+    )

@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from binas.base.errors import CheckpointError, TrainingError
 from binas.base.identity import changes
 from binas.data.augment import Augmentation, resize
 from binas.data.dataset import ImageData
-from binas.data.images import Batch
+from binas.data.images import Batch, moved
 from binas.supernet.network import keep_memory
 from binas.training.checkpoint import (
     Checkpoint,
@@ -176,8 +177,9 @@ class _Training:
 
     def _one_epoch(self) -> None:
         self.network.train()
-        for batch in self._batches():
-            self._one_batch(batch)
+        batches = self._batches()
+        while together := list(islice(batches, self.job.phase.accumulate)):
+            self._one_step(together)
         self._finish_epoch()
 
     def _batches(self) -> Iterator[Batch]:
@@ -195,54 +197,51 @@ class _Training:
     def _position(self) -> int:
         return self.epoch * self.batches + self.batch
 
-    def _step(self, batch: Batch, shard: int) -> Step:
-        """One shard of a batch."""
-        job, place = self.job, (self.epoch, self.batch)
+    def _step(self, batch: Batch, shard: int, number: int) -> Step:
+        """One shard of a batch, the ``number``-th from here on."""
+        job, place = self.job, (self.epoch, self.batch + number)
         rows, device = self.shards.rows(shard, job.phase.batch_size), job.accelerator.device
         seed = derived_seed(job.config.seed, f"augment {job.name}", *place, shard)
-        changed = self.augment(batch.images[rows].to(device), seed)
-        images = resize(changed.images, self._side())
-        labels, indices = batch.labels[rows].to(device), batch.indices[rows]
+        changed = self.augment(moved(batch.images[rows], device), seed)
+        images = resize(changed.images, self._side(number))
+        labels, indices = moved(batch.labels[rows], device), batch.indices[rows]
         return Step(*place, images, labels, indices, changed.other, changed.weight, shard)
 
-    def _side(self) -> int:
-        """The shorter side of this step's images in pixels."""
-        phase = self.job.phase
-        return image_side(phase, min(self.job.data.size), self._position() / (phase.epochs * self.batches))
+    def _side(self, number: int) -> int:
+        """The shorter side in pixels of the images of a batch, the ``number``-th from here on."""
+        phase, position = self.job.phase, self._position() + number
+        return image_side(phase, min(self.job.data.size), position / (phase.epochs * self.batches))
 
-    def _one_batch(self, batch: Batch) -> None:
-        """Forward, backward and, once enough batches are added up, a step of the optimizer."""
+    def _one_step(self, batches: list[Batch]) -> None:
+        """Forward and backward of some batches, whose gradients are added up, and a step of the optimizer."""
         job, phase = self.job, self.job.phase
-        done = self.batch + 1
-        last = done % phase.accumulate == 0 or done == self.batches  # nothing is left over for another epoch
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate(self.batch)
-        first = self.batch // phase.accumulate * phase.accumulate
-        added_up = min(phase.accumulate, self.batches - first)
 
-        def shard_loss(shard: int) -> Tensor:
-            step = self._step(batch, shard)
+        def shard_loss(shard: int, number: int) -> Tensor:
+            step = self._step(batches[number], shard, number)
             with job.accelerator.autocast():
                 loss = job.loss_of(self.network, step)
-            job.accelerator.backward(loss / added_up)
+            job.accelerator.backward(loss / len(batches))
             return loss.detach()
 
-        value = self.shards.backward(shard_loss)
-        if not math.isfinite(value):
-            raise TrainingError(
-                f"{job.name}: the loss became {value} in epoch {self.epoch + 1}, batch {done}. Lower "
-                f"{job.setting}.learning_rate or set {job.setting}.clip; the last checkpoint is kept."
-            )
-        if last:
-            if phase.clip is not None:
-                job.accelerator.clip_grad_norm_(self.network.parameters(), phase.clip)
-            self.stepper.step()
-            self.stepper.zero_grad()
-            if self.average:
-                self.average.update(self.network)
-        self.batch, self.loss = self.batch + 1, self.loss + value
-        job.reporter.advance(self._position(), loss=value)
-        if last and time.monotonic() - self.saved >= job.config.checkpoint_seconds:
+        values = self.shards.backward(shard_loss, phase.batch_size, len(batches))
+        for number, value in enumerate(values, self.batch + 1):
+            if not math.isfinite(value):
+                raise TrainingError(
+                    f"{job.name}: the loss became {value} in epoch {self.epoch + 1}, batch {number}. Lower "
+                    f"{job.setting}.learning_rate or set {job.setting}.clip; the last checkpoint is kept."
+                )
+        if phase.clip is not None:
+            job.accelerator.clip_grad_norm_(self.network.parameters(), phase.clip)
+        self.stepper.step()
+        self.stepper.zero_grad()
+        if self.average:
+            self.average.update(self.network)
+        for value in values:
+            self.batch, self.loss = self.batch + 1, self.loss + value
+            job.reporter.advance(self._position(), loss=value)
+        if time.monotonic() - self.saved >= job.config.checkpoint_seconds:
             self._save()
 
     def _rate(self, batch: int) -> float:

@@ -168,7 +168,9 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
     return _train_or_read(
         job,
         supernet,
-        lambda done: calibrate_multipath(done, bench.data, phase.recalibration, bench.config.seed),
+        lambda done: calibrate_multipath(
+            done, bench.data, phase.recalibration, bench.config.seed, bench.team
+        ),
     )
 
 
@@ -251,7 +253,8 @@ def _starting_network(
     if phase.from_scratch:
         return fresh_network(supernet.space, architecture, bench.config.seed)
     network = extract(supernet, architecture)
-    recalibrate(network, calibration_batches(bench.data, phase.recalibration, device_of(supernet)))
+    batches = calibration_batches(bench.data, phase.recalibration, device_of(supernet), team=bench.team)
+    recalibrate(network, batches, bench.team)
     return network
 
 

@@ -1,7 +1,7 @@
 """Several processes that train one network: each batch is cut into shards, and the shards are shared out.
 
 A shard has BatchNorm statistics, augmentation and paths of its own; gradients and statistics are the means over shards,
-added up in the order of the shards. So the result depends on the number of shards, which is a setting of the phase and
+weighted by their images and added up in the order of the shards. So the result depends on the number of shards, which is a setting of the phase and
 is written down when a run starts, and not on how many processes do the work.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 import torch
 from torch import Tensor, distributed, nn
@@ -125,7 +126,7 @@ class Shards:
         self.buffers = list(network.buffers())
         self.statistics = [b for b in self.buffers if b.is_floating_point()]
         self.shapes = [t.shape for t in (*self.parameters, *self.statistics)]
-        self.sizes = [*(shape.numel() for shape in self.shapes), len(self.parameters), 1]
+        self.sizes = [*(shape.numel() for shape in self.shapes), len(self.parameters)]
 
     def places(self, batch_size: int) -> list[int] | None:
         """The places in a batch of the images of this process: shard after shard, each with every n-th; None: all."""
@@ -138,26 +139,33 @@ class Shards:
         sizes = [len(range(own, batch_size, self.count)) for own in self.mine if own <= shard]
         return slice(sum(sizes[:-1]), sum(sizes))
 
-    def backward(self, shard_loss: Callable[[int], Tensor]) -> float:
-        """The mean loss; means over shards of gradients are added to those there, and statistics become such means.
+    def backward(
+        self, shard_loss: Callable[[int, int], Tensor], batch_size: int, batches: int = 1
+    ) -> list[float]:
+        """The mean loss of each of some batches; gradients of all together and statistics become means over shards.
 
-        ``shard_loss`` does forward and backward of one shard. A parameter that no shard used gets no gradient.
+        With n_s of the n images of a batch in shard s: mean = sum_s n_s / n * value_s. ``shard_loss`` does forward and
+        backward of one shard of one batch; a shard does all batches before processes exchange anything. A parameter that
+        no shard used gets no gradient.
         """
         if self.count == 1:
-            return float(shard_loss(0))
-        earlier = [p.grad for p in self.parameters]
+            return [float(shard_loss(0, number)) for number in range(batches)]
         before = [b.clone() for b in self.buffers] if len(self.mine) > 1 else []
-        rows = [self._one(shard_loss, shard, before) for shard in self.mine]
-        *parts, used, loss = torch.split(self._total(rows) / self.count, self.sizes)
+        rows = []
+        for shard in self.mine:
+            share = len(range(shard, batch_size, self.count)) / batch_size
+            rows.append(self._one(partial(shard_loss, shard), batches, before) * share)
+        *parts, used, losses = torch.split(self._total(rows), [*self.sizes, batches])
         means = [part.view(shape) for part, shape in zip(parts, self.shapes, strict=True)]
-        for p, old, mean, some in zip(self.parameters, earlier, means, used.tolist(), strict=False):
-            p.grad = old if not some else mean if old is None else old + mean
+        for p, mean, some in zip(self.parameters, means, used.tolist(), strict=False):
+            p.grad = mean if some else None
         for statistic, mean in zip(self.statistics, means[len(self.parameters) :], strict=True):
             statistic.copy_(mean)
-        return float(loss)
+        found: list[float] = losses.tolist()
+        return found
 
-    def _one(self, shard_loss: Callable[[int], Tensor], shard: int, before: Sequence[Tensor]) -> Tensor:
-        """Gradients, statistics, which parameters have a gradient, and the loss of one shard, in one row.
+    def _one(self, batch_loss: Callable[[int], Tensor], batches: int, before: Sequence[Tensor]) -> Tensor:
+        """Gradients, statistics, which parameters have a gradient, and the losses of one shard, in one row.
 
         ``before`` are the buffers that every shard starts from, given where this process does several.
         """
@@ -165,11 +173,11 @@ class Shards:
             parameter.grad = None
         for buffer, start in zip(self.buffers if before else (), before, strict=True):
             buffer.copy_(start)
-        loss = shard_loss(shard)
+        losses = torch.stack([batch_loss(number).detach() for number in range(batches)])
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
-        used = loss.new_tensor([p.grad is not None for p in self.parameters], dtype=torch.float32)
+        used = losses.new_tensor([p.grad is not None for p in self.parameters], dtype=torch.float32)
         flat = [t.detach().reshape(-1) for t in (*grads, *self.statistics)]
-        return torch.cat([*flat, used, loss.detach().reshape(1)])
+        return torch.cat([*flat, used, losses])
 
     def _total(self, rows: list[Tensor]) -> Tensor:
         """The rows of all shards, added up in the order of shards: sums of numbers depend on it."""

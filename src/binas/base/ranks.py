@@ -26,6 +26,7 @@ from binas.version import __version__
 PLACE = "binas"  # what is read in the store
 COMING_SECONDS = 600.0  # until all processes must have come: machines do not start at the same time
 ALARM_SECONDS = 5.0  # that the first process has to say by itself what has happened to another
+TOLD_SECONDS = 1.0  # within which a launcher tells all processes to stop
 GREETING_BYTES = 1000
 STOPS = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGUSR1") if hasattr(signal, name)
@@ -71,7 +72,7 @@ class Rank(Worker):
     def hear(self, answer: dict[str, Any]) -> None:
         """Pass on an answer; one that was told to stop has us told so, and an error must not be passed over."""
         if "stop" in answer:
-            os.kill(os.getpid(), answer["stop"])
+            _stop_too(answer["stop"])
             return
         if "error" in answer and answer["session"] == self.expected[0]:
             self._worry(answer["error"][1])
@@ -104,6 +105,16 @@ class Rank(Worker):
             self.worry = threading.Timer(ALARM_SECONDS, _give_up, (text,))
             self.worry.daemon = True
             self.worry.start()
+
+
+_stopped = threading.Event()
+
+
+def _stop_too(number: int) -> None:
+    """Do as one of the others was told; all of them may have been, and a second signal would be taken for impatience."""
+    if not _stopped.is_set():
+        _stopped.set()
+        os.kill(os.getpid(), number)
 
 
 def _give_up(text: str) -> NoReturn:
@@ -200,12 +211,13 @@ def follow(store: Store, launch: Launch) -> NoReturn:
 
 
 def _pass_on_stops(tell: Answers) -> None:
-    """Who is told to stop tells the first process, which keeps what there is and lets all end."""
-    while True:
-        try:
-            tell(-1, {"stop": int(signal.sigwait(STOPS))})
-        except OSError:  # the first process is gone, and we are about to be
-            return
+    """Who is told to stop tells the first process, unless that was told too: it keeps what there is and lets all end."""
+    number = int(signal.sigwait(STOPS))
+    time.sleep(TOLD_SECONDS)
+    try:
+        tell(-1, {"stop": number})
+    except OSError:  # the first process is gone, and we are about to be
+        return
 
 
 def _told(line: dict[str, Any]) -> None:

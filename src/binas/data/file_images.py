@@ -6,7 +6,7 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from binas.base.errors import DataError, several
 from binas.data.config import Format
-from binas.data.decoding import UnreadableError, decode, measure
+from binas.data.decoding import RandomPart, UnreadableError, decode, measure
 from binas.data.images import ArrayImages, Batch, Images, IndexedImages, Indices, batch_rows, check_labels
 
 CACHED_BYTES = 2**30
@@ -51,6 +51,7 @@ class FileImages:
     """
 
     indexed = True
+    crops = True
 
     def __init__(
         self,
@@ -92,24 +93,27 @@ class FileImages:
         start: int = 0,
         drop_last: bool = False,
         places: Sequence[int] | None = None,
+        crop: float | None = None,
     ) -> Iterator[Batch]:
         """One pass in batches of ``size`` images; see :class:`binas.data.images.Images`."""
         plan = batch_rows(
             len(self), size, seed=seed, epoch=epoch, start=start, drop_last=drop_last, places=places
         )
-        for group, images in work_ahead((rows.tolist() for rows in plan), self.decode, self.form.workers):
+        decode = partial(self.decode, crop=None if crop is None else (crop, seed or 0, epoch))
+        for group, images in work_ahead((rows.tolist() for rows in plan), decode, self.form.workers):
             indices = torch.tensor(group, dtype=torch.int64)
             yield Batch(stacked(images, self), self.labels[indices], indices)
 
-    def decode(self, index: int) -> Tensor:
-        """The image at ``index`` as bytes (c, h, w)."""
+    def decode(self, index: int, crop: tuple[float, int, int] | None = None) -> Tensor:
+        """The image at ``index`` as bytes (c, h, w), or a random part of it by (least share of the area, seed, epoch)."""
         row = int(self.rows[index])
+        part = None if crop is None else RandomPart(crop[0], (*crop[1:], index))
         try:
-            return decode(self.source.opened(row), self.size, self.channels)
+            return decode(self.source.opened(row), self.size, self.channels, part)
         except UnreadableError as error:
             raise DataError(f"cannot read the image {self.source.name(row)}: {error}.") from error
 
-    def cache(self) -> tuple[ArrayImages, list[str]]:
+    def cache(self) -> tuple[KeptImages, list[str]]:
         """All images decoded into memory, and what is wrong with those that cannot be read (left black)."""
         pixels = torch.zeros((len(self), self.channels, *self.size), dtype=torch.uint8)
 
@@ -117,7 +121,7 @@ class FileImages:
             pixels[index] = decode(self.source.opened(int(self.rows[index])), self.size, self.channels)
 
         problems = self._problems(keep)
-        return ArrayImages(pixels, self.labels, self.classes), problems
+        return KeptImages(pixels, self), problems
 
     def unreadable(self, decoding: bool = True) -> list[str]:
         """What is wrong with each image that cannot be read, found by decoding or by its header only."""
@@ -142,6 +146,37 @@ class FileImages:
         groups = (range(first, min(first + CHECKED, len(self))) for first in range(0, len(self), CHECKED))
         results = work_ahead(groups, problem_of, self.form.workers)
         return [problem for _, group in results for problem in group if problem]
+
+
+class KeptImages(ArrayImages):
+    """Images of files decoded into memory; random parts of whole images are still read from the files."""
+
+    crops = True
+
+    def __init__(self, images: Tensor, files: FileImages) -> None:
+        super().__init__(images, files.labels, files.classes)
+        self.files = files
+
+    def take(self, indices: Indices) -> KeptImages:
+        """A set of the images at ``indices``, in that order (a copy)."""
+        return KeptImages(super().take(indices).images, self.files.take(indices))
+
+    def batches(
+        self,
+        size: int,
+        *,
+        seed: int | None = None,
+        epoch: int = 0,
+        start: int = 0,
+        drop_last: bool = False,
+        places: Sequence[int] | None = None,
+        crop: float | None = None,
+    ) -> Iterator[Batch]:
+        """One pass in batches of ``size`` images; see :class:`binas.data.images.Images`."""
+        given = {"seed": seed, "epoch": epoch, "start": start, "drop_last": drop_last, "places": places}
+        if crop is None:
+            return super().batches(size, **given)  # type: ignore[arg-type]
+        return self.files.batches(size, **given, crop=crop)  # type: ignore[arg-type]
 
 
 def stacked(images: Sequence[Tensor], like: Images) -> Tensor:

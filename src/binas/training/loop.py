@@ -185,8 +185,8 @@ class _Training:
     def _batches(self) -> Iterator[Batch]:
         """What is left of this epoch: of each batch, the images of the shards of this process."""
         job, size = self.job, self.job.phase.batch_size
-        own = self.shards.places(size)
-        given: dict[str, Any] = {} if own is None else {"places": own}
+        given = {"places": self.shards.places(size), "crop": self.augment.crop}
+        given = {name: value for name, value in given.items() if value is not None}
         return job.data.train.batches(
             size, seed=job.config.seed, epoch=self.epoch, start=self.batch, drop_last=True, **given
         )

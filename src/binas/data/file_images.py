@@ -6,6 +6,8 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property, partial
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
@@ -123,8 +125,11 @@ class FileImages:
         problems = self._problems(keep)
         return KeptImages(pixels, self), problems
 
-    def unreadable(self, decoding: bool = True) -> list[str]:
-        """What is wrong with each image that cannot be read, found by decoding or by its header only."""
+    def unreadable(self, decoding: bool = True, first: int = 0, step: int = 1) -> list[str]:
+        """What is wrong with each image that cannot be read, found by decoding or by its header only.
+
+        Of every ``step``-th image from ``first`` on.
+        """
 
         def look(index: int) -> None:
             opened = self.source.opened(int(self.rows[index]))
@@ -133,9 +138,9 @@ class FileImages:
             else:
                 measure(opened)
 
-        return self._problems(look)
+        return self._problems(look, range(first, len(self), step))
 
-    def _problems(self, visit: Callable[[int], None]) -> list[str]:
+    def _problems(self, visit: Callable[[int], None], indices: range | None = None) -> list[str]:
         def problem_of(index: int) -> str | None:
             try:
                 visit(index)
@@ -143,7 +148,8 @@ class FileImages:
                 return f"{self.source.name(int(self.rows[index]))}: {error}"
             return None
 
-        groups = (range(first, min(first + CHECKED, len(self))) for first in range(0, len(self), CHECKED))
+        chosen = range(len(self)) if indices is None else indices
+        groups = (chosen[first : first + CHECKED] for first in range(0, len(chosen), CHECKED))
         results = work_ahead(groups, problem_of, self.form.workers)
         return [problem for _, group in results for problem in group if problem]
 
@@ -200,16 +206,34 @@ def prepare(parts: Sequence[IndexedImages], cache: bool | None, check: bool) -> 
     ready: list[Images] = []
     problems: list[str] = []
     for part in parts:
-        if not isinstance(part, FileImages):
+        if not isinstance(part, FileImages) or (_checked.get() and not keep):
             ready.append(part)
             continue
         kept, unreadable = part.cache() if keep else (part, part.unreadable(check))
         ready.append(kept)
         problems += unreadable
+    refuse(problems)
+    return ready
+
+
+_checked = ContextVar("images left in files were checked", default=False)
+
+
+@contextmanager
+def checked_elsewhere() -> Iterator[None]:
+    """Within it images that are left in files are not looked at before they are used: another process did that."""
+    before = _checked.set(True)
+    try:
+        yield
+    finally:
+        _checked.reset(before)
+
+
+def refuse(problems: Sequence[str]) -> None:
+    """An error that lists what is wrong with images, if anything is."""
     if problems:
         advice = "Repair or remove them; nothing was trained."
         raise DataError(several(f"{len(problems)} images cannot be read", problems, advice))
-    return ready
 
 
 def work_ahead(

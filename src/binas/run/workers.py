@@ -108,8 +108,7 @@ def _help(work: str, folder: str, config: str, *given: Any) -> Work:
     """In a worker: the part of another process of a team than the first."""
     from binas.training.team import joined, meeting_place, one_thread
 
-    run, function = _opened(folder, config), import_name(work)
-    run.data.fingerprint()  # read now, so that nobody waits for it in the team
+    run, function = _opened(folder, config), import_name(work)  # images are read now: nobody waits for them later
 
     def help_out(place: list[Any], progress: Progress) -> None:
         meeting, rank, size = place
@@ -142,5 +141,10 @@ def _address(run: Run) -> tuple[str, str]:
 
 @lru_cache(maxsize=1)  # its images are read once in each worker
 def _opened(folder: str, config: str) -> Run:
+    from binas.data.file_images import checked_elsewhere
+
     settings = config_model().model_validate(json.loads(config))
-    return Run(Path(folder), settings, load_space(Path(folder) / SPACE.file))
+    run = Run(Path(folder), settings, load_space(Path(folder) / SPACE.file))
+    with checked_elsewhere():  # by the process that asks
+        run.data.fingerprint()
+    return run

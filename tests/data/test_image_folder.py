@@ -12,8 +12,8 @@ from small_images import encoded, pixels, write_classes
 from binas.base.errors import DataError
 from binas.data import (
     ArrayImages,
-    AugmentConfig,
     Augmentation,
+    AugmentConfig,
     DataConfig,
     FileImages,
     decoding,

@@ -70,9 +70,7 @@ def _slurm(environment: Mapping[str, str]) -> Launch | None:
     )
     port = FIRST_PORT + _number(environment, "SLURM_JOB_ID", 0, 0) % PORTS
     local = _number(environment, "SLURM_LOCALID", rank, 0)
-    return Launch(
-        rank, size, local, size if alone else 1, address, _number(environment, "MASTER_PORT", port)
-    )
+    return Launch(rank, size, local, size if alone else 1, address, _number(environment, "MASTER_PORT", port))
 
 
 def first_machine(machines: str) -> str:

@@ -146,7 +146,7 @@ def hired(count: int) -> Iterator[list[Worker]]:
 
 def enlist(workers: Sequence[Worker]) -> None:
     """Let processes of a launcher be hired before any other."""
-    global _launched  # noqa: PLW0603
+    global _launched
     _crew[:], _launched = workers, 1 + len(workers) if workers else 0
 
 
@@ -171,7 +171,10 @@ class Worker:
     def __init__(self, questions: BinaryIO, answers: BinaryIO) -> None:
         self.inbox: Inbox = queue.SimpleQueue()
         self.questions, self.answers = questions, answers
-        self.expected: tuple[int, Inbox] = (-1, self.inbox)  # session whose answers count, and who waits for them
+        self.expected: tuple[int, Inbox] = (
+            -1,
+            self.inbox,
+        )  # session whose answers count, and who waits for them
         threading.Thread(target=self._listen, daemon=True).start()
 
     def alive(self) -> bool:

@@ -55,9 +55,7 @@ def glimpse(
     """A few images of each part, at most ``count``, held as all would be; and the numbers of images of all parts."""
     whole = divided(name, parts, how)
     keep = fits_memory(whole) if cache is None else cache
-    few = [
-        part.take(np.linspace(0, len(part) - 1, min(count, len(part))).astype(np.int64)) for part in whole
-    ]
+    few = [part.take(np.linspace(0, len(part) - 1, min(count, len(part))).astype(np.int64)) for part in whole]
     train, validation, test = map(len, whole)
     return ImageData.of(name, *prepare(few, keep, check=False)), (train, validation, test)
 

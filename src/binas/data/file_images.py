@@ -187,7 +187,9 @@ class KeptImages(ArrayImages):
 
 def stacked(images: Sequence[Tensor], like: Images) -> Tensor:
     """Decoded images of a set as one tensor (n, c, h, w); there may be none."""
-    return torch.stack(list(images)) if images else torch.empty(0, like.channels, *like.size, dtype=torch.uint8)
+    return (
+        torch.stack(list(images)) if images else torch.empty(0, like.channels, *like.size, dtype=torch.uint8)
+    )
 
 
 def fits_memory(parts: Sequence[IndexedImages]) -> bool:

@@ -108,7 +108,10 @@ def _help(work: str, folder: str, config: str, *given: Any) -> Work:
     """In a worker: the part of another process of a team than the first."""
     from binas.training.team import joined, meeting_place, one_thread
 
-    run, function = _opened(folder, config), import_name(work)  # images are read now: nobody waits for them later
+    run, function = (
+        _opened(folder, config),
+        import_name(work),
+    )  # images are read now: nobody waits for them later
 
     def help_out(place: list[Any], progress: Progress) -> None:
         meeting, rank, size = place

@@ -11,7 +11,8 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -38,6 +39,7 @@ from binas.training.checkpoint import (
 from binas.training.config import GROWN, Phase, TrainSettings
 from binas.training.randomness import derived_seed
 from binas.training.reporting import Reporter
+from binas.training.shared_norms import shared_statistics
 from binas.training.team import ALONE, Shards, Team
 
 Metrics = dict[str, float]
@@ -48,7 +50,8 @@ PROGRESS, WEIGHTS, BEST = "progress", "weights", "best"  # names of checkpoints
 class Step:
     """What one shard of a training step gets: augmented, normalised images and where they come from.
 
-    ``other`` and ``weight`` are those of mixup: image i is weight * i + (1 - weight) * other[i].
+    ``other`` and ``weight`` are those of mixup: image i is weight * i + (1 - weight) * other[i]; one weight, or one each,
+    (n, 1).
     """
 
     epoch: int
@@ -57,8 +60,36 @@ class Step:
     labels: Tensor
     indices: Tensor
     other: Tensor | None
-    weight: float
+    weight: float | Tensor
     shard: int = 0
+
+
+def together(steps: Sequence[Step]) -> Step:
+    """Several shards of a batch as one; each keeps its own augmentation and mixup."""
+    if len(steps) == 1:
+        return steps[0]
+    first, sizes = steps[0], [len(step.labels) for step in steps]
+    images, labels, indices = (
+        torch.cat([getattr(step, name) for step in steps]) for name in ("images", "labels", "indices")
+    )
+    weights = torch.cat(
+        [
+            labels.new_full((n, 1), step.weight, dtype=torch.float32)
+            for n, step in zip(sizes, steps, strict=True)
+        ]
+    )
+    begins = [sum(sizes[:number]) for number in range(len(sizes))]
+    others = [begin + step.other for begin, step in zip(begins, steps, strict=True) if step.other is not None]
+    return Step(
+        first.epoch,
+        first.batch,
+        images,
+        labels,
+        indices,
+        torch.cat(others) if others else None,
+        weights,
+        first.shard,
+    )
 
 
 LossOf = Callable[[nn.Module, Step], Tensor]
@@ -136,7 +167,7 @@ class _Training:
         self.augment = Augmentation.of(job.data, phase.augment)
         self.network = job.network.to(job.accelerator.device)
         self.optimizer = make_optimizer(self.network, phase)
-        self.shards = Shards(self.network, job.team, check_shards(job))
+        self.shards = Shards(self.network, job.team, check_shards(job), phase.statistics == "batch")
         self.average = Average(self.network, phase.ema) if phase.ema else None
         self.epoch = self.batch = 0
         self.loss = 0.0  # sum over the batches of this epoch
@@ -153,8 +184,13 @@ class _Training:
         try:
             if not self._position():
                 self._consider_start()
-            while self.epoch < job.phase.epochs:
-                self._one_epoch()
+            with (
+                shared_statistics(self.network, job.team)
+                if job.phase.statistics == "batch"
+                else nullcontext()
+            ):
+                while self.epoch < job.phase.epochs:
+                    self._one_epoch()
         finally:
             job.reporter.finish()
         network = self._result()
@@ -218,14 +254,14 @@ class _Training:
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate(self.batch)
 
-        def shard_loss(shard: int, number: int) -> Tensor:
-            step = self._step(batches[number], shard, number)
+        def piece_loss(piece: range, number: int) -> Tensor:
+            step = together([self._step(batches[number], shard, number) for shard in piece])
             with job.accelerator.autocast():
                 loss = job.loss_of(self.network, step)
-            job.accelerator.backward(loss / len(batches))
+            job.accelerator.backward(loss * self.shards.share(piece, phase.batch_size) / len(batches))
             return loss.detach()
 
-        values = self.shards.backward(shard_loss, phase.batch_size, len(batches))
+        values = self.shards.backward(piece_loss, phase.batch_size, len(batches))
         for number, value in enumerate(values, self.batch + 1):
             if not math.isfinite(value):
                 raise TrainingError(

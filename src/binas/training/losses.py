@@ -21,7 +21,7 @@ CACHE_VALUES = 20_000_000  # logits kept in memory by "auto": 80 MB
 
 
 def targets(
-    labels: Tensor, classes: int, smoothing: float, other: Tensor | None = None, weight: float = 1.0
+    labels: Tensor, classes: int, smoothing: float, other: Tensor | None = None, weight: float | Tensor = 1.0
 ) -> Tensor:
     """Probabilities (n, classes): one-hot, mixed with those of image ``other[i]`` (mixup), then smoothed.
 
@@ -45,7 +45,7 @@ def distillation_loss(logits: Tensor, teacher: Tensor, temperature: float) -> Te
     return temperature**2 * F.kl_div(student, target, reduction="batchmean", log_target=True)
 
 
-def mixed_logits(teacher: Tensor, other: Tensor | None, weight: float) -> Tensor:
+def mixed_logits(teacher: Tensor, other: Tensor | None, weight: float | Tensor) -> Tensor:
     """Teacher logits of a mixed image: log of the mixed probabilities of its two parts."""
     if other is None:
         return teacher

@@ -1,8 +1,8 @@
 """Several processes that train one network: each batch is cut into shards, and the shards are shared out.
 
 A shard has BatchNorm statistics, augmentation and paths of its own; gradients and statistics are the means over shards,
-weighted by their images and added up in the order of the shards. So the result depends on the number of shards, which is a setting of the phase and
-is written down when a run starts, and not on how many processes do the work.
+weighted by their images and added up in the order of the shards. So the result depends on the number of shards, which is
+a setting of the phase and is written down when a run starts, and not on how many processes do the work.
 """
 
 from __future__ import annotations
@@ -117,11 +117,17 @@ def one_thread() -> Iterator[None]:
 
 
 class Shards:
-    """The ``count`` shards of every batch of a network's training, of which this process does every n-th."""
+    """The ``count`` shards of every batch of a network's training, of which this process does every n-th.
 
-    def __init__(self, network: nn.Module, team: Team, count: int) -> None:
+    A piece is what is computed at once: a shard, or where they share BatchNorm statistics (``joint``) all shards of a
+    process.
+    """
+
+    def __init__(self, network: nn.Module, team: Team, count: int, joint: bool = False) -> None:
         self.team, self.count = team, count
-        self.mine = range(team.rank, count, team.size)
+        mine = range(team.rank, count, team.size)
+        self.pieces = [mine] if joint else [range(shard, shard + 1) for shard in mine]
+        self.all_pieces = team.size if joint else count
         self.parameters = [p for p in network.parameters() if p.requires_grad]
         self.buffers = list(network.buffers())
         self.statistics = [b for b in self.buffers if b.is_floating_point()]
@@ -132,29 +138,33 @@ class Shards:
         """The places in a batch of the images of this process: shard after shard, each with every n-th; None: all."""
         if self.count == 1:
             return None
-        return [place for shard in self.mine for place in range(shard, batch_size, self.count)]
+        return [place for shard in self._mine() for place in range(shard, batch_size, self.count)]
 
     def rows(self, shard: int, batch_size: int) -> slice:
         """Where the images of a shard are among those of this process."""
-        sizes = [len(range(own, batch_size, self.count)) for own in self.mine if own <= shard]
+        sizes = [len(range(own, batch_size, self.count)) for own in self._mine() if own <= shard]
         return slice(sum(sizes[:-1]), sum(sizes))
 
-    def backward(
-        self, shard_loss: Callable[[int, int], Tensor], batch_size: int, batches: int = 1
-    ) -> list[float]:
-        """The mean loss of each of some batches; gradients of all together and statistics become means over shards.
+    def share(self, piece: range, batch_size: int) -> float:
+        """What a piece counts: its share n_p / n of the images of a batch."""
+        return sum(len(range(shard, batch_size, self.count)) for shard in piece) / batch_size
 
-        With n_s of the n images of a batch in shard s: mean = sum_s n_s / n * value_s. ``shard_loss`` does forward and
-        backward of one shard of one batch; a shard does all batches before processes exchange anything. A parameter that
-        no shard used gets no gradient.
+    def backward(
+        self, piece_loss: Callable[[range, int], Tensor], batch_size: int, batches: int = 1
+    ) -> list[float]:
+        """The mean loss of each of some batches; gradients of all together and statistics become means over pieces.
+
+        mean = sum_p n_p / n * value_p. ``piece_loss`` gives the loss of one piece (its shards) of one batch, by its number,
+        after the backward pass of that loss times its :meth:`share`. A piece does all batches before processes exchange
+        anything. A parameter that none used gets no gradient.
         """
-        if self.count == 1:
-            return [float(shard_loss(0, number)) for number in range(batches)]
-        before = [b.clone() for b in self.buffers] if len(self.mine) > 1 else []
-        rows = []
-        for shard in self.mine:
-            share = len(range(shard, batch_size, self.count)) / batch_size
-            rows.append(self._one(partial(shard_loss, shard), batches, before) * share)
+        if self.all_pieces == 1:
+            return [float(piece_loss(self.pieces[0], number)) for number in range(batches)]
+        before = [b.clone() for b in self.buffers] if len(self.pieces) > 1 else []
+        rows = [
+            self._one(partial(piece_loss, piece), batches, self.share(piece, batch_size), before)
+            for piece in self.pieces
+        ]
         *parts, used, losses = torch.split(self._total(rows), [*self.sizes, batches])
         means = [part.view(shape) for part, shape in zip(parts, self.shapes, strict=True)]
         for p, mean, some in zip(self.parameters, means, used.tolist(), strict=False):
@@ -164,10 +174,15 @@ class Shards:
         found: list[float] = losses.tolist()
         return found
 
-    def _one(self, batch_loss: Callable[[int], Tensor], batches: int, before: Sequence[Tensor]) -> Tensor:
-        """Gradients, statistics, which parameters have a gradient, and the losses of one shard, in one row.
+    def _mine(self) -> list[int]:
+        return [shard for piece in self.pieces for shard in piece]
 
-        ``before`` are the buffers that every shard starts from, given where this process does several.
+    def _one(
+        self, batch_loss: Callable[[int], Tensor], batches: int, share: float, before: Sequence[Tensor]
+    ) -> Tensor:
+        """Gradients, statistics, which parameters have a gradient, and the losses of one piece, in one row.
+
+        ``before`` are the buffers that every piece starts from, given where this process does several.
         """
         for parameter in self.parameters:
             parameter.grad = None
@@ -176,15 +191,16 @@ class Shards:
         losses = torch.stack([batch_loss(number).detach() for number in range(batches)])
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
         used = losses.new_tensor([p.grad is not None for p in self.parameters], dtype=torch.float32)
-        flat = [t.detach().reshape(-1) for t in (*grads, *self.statistics)]
-        return torch.cat([*flat, used, losses])
+        flat = [g.detach().reshape(-1) for g in grads]
+        flat += [share * statistic.detach().reshape(-1) for statistic in self.statistics]
+        return torch.cat([*flat, used, share * losses])
 
     def _total(self, rows: list[Tensor]) -> Tensor:
-        """The rows of all shards, added up in the order of shards: sums of numbers depend on it."""
-        most = -(-self.count // self.team.size)
+        """The rows of all pieces, added up in their order: sums of numbers depend on it."""
+        most = -(-self.all_pieces // self.team.size)
         rows += [torch.zeros_like(rows[0])] * (most - len(rows))
         gathered = self.team.gather(torch.stack(rows))
         total = gathered[0, 0].clone()
-        for shard in range(1, self.count):
-            total += gathered[shard % self.team.size, shard // self.team.size]
+        for piece in range(1, self.all_pieces):
+            total += gathered[piece % self.team.size, piece // self.team.size]
         return total

@@ -70,7 +70,8 @@ def test_killed_and_resumed_with_another_number_of_processes(run, alone, tmp_pat
 
 def shared(run, team, progress, folder):
     """The heaviest network, with statistics of the whole batch."""
-    phase = {**PHASE, "statistics": "batch", "batch_size": 33, "epochs": 2}
+    # AdamW would make steps of noise where gradients are zero but for rounding, as those of biases before BatchNorm.
+    phase = {**PHASE, "statistics": "batch", "batch_size": 33, "epochs": 1, "optimizer": "sgd"}
     settings = quick(heaviest=phase, supernet=PHASE)
     return train_heaviest(MBCONV, replace(bench(Path(folder), settings, Reporter()), team=team))
 

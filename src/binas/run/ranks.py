@@ -15,7 +15,7 @@ from binas.base.errors import WorkerError
 from binas.base.launch import Launch
 from binas.base.ranks import COMING_SECONDS, STOPS, dismiss_all, follow, gather, hold_signals
 from binas.base.workers import enlist
-from binas.training.team import keep_store
+from binas.training.team import Place, keep_store
 
 
 def help_out(launch: Launch) -> NoReturn:
@@ -60,13 +60,13 @@ def _take_device(launch: Launch) -> None:
         torch.cuda.set_device(launch.local % torch.cuda.device_count())
 
 
-def _meet(launch: Launch) -> torch.distributed.Store:
+def _meet(launch: Launch) -> Place:
     """The store of the launcher, or that of the first process where the launcher has none."""
     places = torch.distributed.rendezvous(  # type: ignore[attr-defined]  # it does export it
         "env://", launch.rank, launch.size, timeout=timedelta(seconds=COMING_SECONDS)
     )
     try:
-        store: torch.distributed.Store = next(places)[0]
+        store: Place = next(places)[0]
     except RuntimeError as error:
         raise _unmet(launch, error) from error
     keep_store(store)

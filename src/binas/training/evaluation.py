@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,7 +35,7 @@ def shared_batches(
     """
     height, width = images.size
     size = min(1024, max(1, EVAL_PIXELS // (height * width)))
-    own = {"places": range(team.rank * size, (team.rank + 1) * size)} if team.size > 1 else {}
+    own: dict[str, Any] = {"places": range(team.rank * size, (team.rank + 1) * size)} if team.size > 1 else {}
     for round_, batch in enumerate(images.batches(size * team.size, **own)):
         if len(batch):
             first = (round_ * team.size + team.rank) * size
@@ -118,7 +119,7 @@ def calibration_batches(
     """
     left = min(count, len(data.train))
     size = min(size, left)
-    own = {"places": range(team.rank * size, (team.rank + 1) * size)} if team.size > 1 else {}
+    own: dict[str, Any] = {"places": range(team.rank * size, (team.rank + 1) * size)} if team.size > 1 else {}
     for batch in data.train.batches(size * team.size, seed=seed, **own):
         mine = batch.images[: max(0, left - team.rank * size)]
         yield normalise(moved(mine, device), data.mean, data.std) if len(mine) > 1 else None

@@ -74,7 +74,7 @@ def together(steps: Sequence[Step]) -> Step:
     )
     weights = torch.cat(
         [
-            labels.new_full((n, 1), step.weight, dtype=torch.float32)
+            labels.new_full((n, 1), float(step.weight), dtype=torch.float32)
             for n, step in zip(sizes, steps, strict=True)
         ]
     )
@@ -221,7 +221,7 @@ class _Training:
     def _batches(self) -> Iterator[Batch]:
         """What is left of this epoch: of each batch, the images of the shards of this process."""
         job, size = self.job, self.job.phase.batch_size
-        given = {"places": self.shards.places(size), "crop": self.augment.crop}
+        given: dict[str, Any] = {"places": self.shards.places(size), "crop": self.augment.crop}
         given = {name: value for name, value in given.items() if value is not None}
         return job.data.train.batches(
             size, seed=job.config.seed, epoch=self.epoch, start=self.batch, drop_last=True, **given

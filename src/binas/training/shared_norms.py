@@ -47,7 +47,7 @@ class _Sum(torch.autograd.Function):
         return total
 
     @staticmethod
-    def backward(_: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(_: Any, gradient: Tensor) -> Tensor:
         total = gradient.clone()
         distributed.all_reduce(total)
         return total
@@ -69,7 +69,8 @@ def _normalised(norm: Norm, x: Tensor) -> Tensor:
     epsilon = norm.epsilon if isinstance(norm, ElasticNorm) else norm.eps
     scale = norm.weight[:width] * torch.rsqrt(variance + epsilon).to(x.dtype)
     shift = norm.bias[:width] - mean.to(x.dtype) * scale
-    return x * scale.view(1, -1, 1, 1) + shift.view(1, -1, 1, 1)
+    normalised: Tensor = x * scale.view(1, -1, 1, 1) + shift.view(1, -1, 1, 1)
+    return normalised
 
 
 @torch.no_grad()

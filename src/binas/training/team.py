@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
@@ -77,23 +78,24 @@ def suitable_shards(config: TrainSettings, batch_size: int) -> int:
     return launched() or max(1, min(processes_of(config), batch_size // FEWEST))
 
 
-_launcher: list[distributed.Store] = []
+Place = Any  # a Store of torch, which does not declare it
+_launcher: list[Place] = []
 
 
-def keep_store(store: distributed.Store) -> None:
+def keep_store(store: Place) -> None:
     """The store that all processes of a launcher know, where teams of them meet."""
     _launcher[:] = [store]
 
 
-def meeting_place(name: str, size: int) -> distributed.Store:
+def meeting_place(name: str, size: int) -> Place:
     """Where a team meets: at a name in the launcher's store, or on this machine in the file of that name."""
     if _launcher:
-        return distributed.PrefixStore(name, _launcher[0])
-    return distributed.FileStore(name, size)  # type: ignore[attr-defined, no-any-return]  # it does export it
+        return distributed.PrefixStore(name, _launcher[0])  # type: ignore[attr-defined]  # it does export it
+    return distributed.FileStore(name, size)  # type: ignore[attr-defined]
 
 
 @contextmanager
-def joined(place: distributed.Store, rank: int, size: int, config: TrainSettings) -> Iterator[Team]:
+def joined(place: Place, rank: int, size: int, config: TrainSettings) -> Iterator[Team]:
     """Take part in a team whose processes meet in a store."""
     if not (_launcher or sys.platform.startswith("win")):
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")

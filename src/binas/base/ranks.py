@@ -79,7 +79,9 @@ class Rank(Worker):
         super().hear(answer)
 
     def gone(self) -> None:
-        """It left, before it was told to."""
+        """It left; before it was told to, that is an error."""
+        if not self.present:
+            return
         self.present = False
         super().gone()
         self._worry(str(self.lost()))

@@ -15,7 +15,7 @@ from binas.base.errors import WorkerError
 from binas.base.launch import Launch
 from binas.base.ranks import COMING_SECONDS, STOPS, dismiss_all, follow, gather, hold_signals
 from binas.base.workers import enlist
-from binas.training.team import Place, keep_store
+from binas.training.team import Place, keep_store, stay_on_this_machine
 
 
 def help_out(launch: Launch) -> NoReturn:
@@ -70,6 +70,8 @@ def _meet(launch: Launch) -> Place:
     except RuntimeError as error:
         raise _unmet(launch, error) from error
     keep_store(store)
+    if launch.together == launch.size:
+        stay_on_this_machine()
     return store
 
 

@@ -94,11 +94,17 @@ def meeting_place(name: str, size: int) -> Place:
     return distributed.FileStore(name, size)  # type: ignore[attr-defined]
 
 
+def stay_on_this_machine() -> None:
+    """Let processes talk to each other without a network, unless the user has chosen one."""
+    if not sys.platform.startswith("win"):
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
+
+
 @contextmanager
 def joined(place: Place, rank: int, size: int, config: TrainSettings) -> Iterator[Team]:
     """Take part in a team whose processes meet in a store."""
-    if not (_launcher or sys.platform.startswith("win")):
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
+    if not _launcher:
+        stay_on_this_machine()
     how = "gloo" if on_cpu(config) else "cpu:gloo,cuda:nccl"
     distributed.init_process_group(how, store=place, rank=rank, world_size=size, timeout=LONGEST)
     try:

@@ -276,7 +276,7 @@ def wide_pictures(folder):
         (folder / name).mkdir(parents=True)
         for number in range(12):
             picture = np.zeros((20, 60, 3), dtype=np.uint8)
-            picture[:, :20] = 255
+            picture[:, :14] = 255
             (folder / name / f"{number:02}.png").write_bytes(encoded(picture))
 
 

@@ -6,24 +6,13 @@ import time
 
 import numpy as np
 import pytest
+from pieces import times
 
 from binas.base import workers
 from binas.base.cores import usable_cores
 from binas.base.errors import ConfigError, WorkerError
 from binas.base.progress import Progress
 from binas.base.workers import dismiss, hired, share_out
-
-
-def times(factor):
-    """Multiplies; negative numbers are refused."""
-
-    def work(item, progress):
-        progress.say(f"item {item}")
-        if np.any(np.less(item, 0)):
-            raise ConfigError(f"{item} is negative.")
-        return factor * item
-
-    return work
 
 
 def describing():

@@ -112,12 +112,6 @@ def test_searching_and_judging_work_on_the_folder(measured):
     said("check", measured, "--resamples", 5, "--limit", "latency=50s")
 
 
-def test_several_processes_only_train(config, tmp_path, monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    assert "launch `binas train RUN`" in refusal("run", config, "--out", tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -10,7 +10,16 @@ from PIL import Image
 from small_images import encoded, pixels, write_classes
 
 from binas.base.errors import DataError
-from binas.data import ArrayImages, DataConfig, FileImages, decoding, load_data
+from binas.data import (
+    ArrayImages,
+    Augmentation,
+    AugmentConfig,
+    DataConfig,
+    FileImages,
+    decoding,
+    load_data,
+    normalise,
+)
 from binas.data.config import Format, Names
 from binas.data.decoding import UnreadableError, decode
 from binas.data.file_images import AHEAD, work_ahead
@@ -259,3 +268,36 @@ def test_files_are_found_in_subfolders_and_by_name(tmp_path):
     assert [name.split("/")[-2] for name in map(found.source.name, found.rows.tolist())] == (
         ["cat"] * 2 + ["kittens"] * 2 + ["dog"] * 3
     )
+
+
+def wide_pictures(folder):
+    """Pictures three times as wide as high, black but for a white left end: their centre is black."""
+    for name in ("a", "b"):
+        (folder / name).mkdir(parents=True)
+        for number in range(12):
+            picture = np.zeros((20, 60, 3), dtype=np.uint8)
+            picture[:, :14] = 255
+            (folder / name / f"{number:02}.png").write_bytes(encoded(picture))
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_a_random_resized_crop_sees_the_whole_image(tmp_path, cache):
+    """The centre of these pictures, cut to size, is black all over."""
+    wide_pictures(tmp_path)
+    train = load_data(DataConfig(kind="folder", path=tmp_path, size=16, cache=cache)).train
+    assert not next(train.batches(8)).images.any()
+    first, other = (next(train.batches(8, seed=1, epoch=epoch, crop=0.08)) for epoch in (0, 1))
+    assert first.images.shape == (8, 3, 16, 16)
+    assert first.images.any()
+    assert not torch.equal(first.images, other.images)
+    again = next(train.batches(8, seed=1, crop=0.08, places=[5, 2]))
+    assert torch.equal(again.images, first.images[[5, 2]])  # draws belong to images, not to who reads them
+
+
+def test_who_reads_images_crops_them_only_once(tmp_path):
+    wide_pictures(tmp_path)
+    data = load_data(DataConfig(kind="folder", path=tmp_path, size=16))
+    augmentation = Augmentation.of(data, AugmentConfig(resized_crop=0.08))
+    assert augmentation.crop == 0.08
+    plain = next(data.train.batches(4)).images
+    assert torch.equal(augmentation(plain, 1).images, normalise(plain, data.mean, data.std))

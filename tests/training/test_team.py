@@ -68,6 +68,24 @@ def test_killed_and_resumed_with_another_number_of_processes(run, alone, tmp_pat
     assert same(alone, resumed)
 
 
+def shared(run, team, progress, folder):
+    """The heaviest network, with statistics of the whole batch."""
+    # AdamW would make steps of noise where gradients are zero but for rounding, as those of biases before BatchNorm.
+    phase = {**PHASE, "statistics": "batch", "batch_size": 33, "epochs": 1, "optimizer": "sgd"}
+    settings = quick(heaviest=phase, supernet=PHASE)
+    return train_heaviest(MBCONV, replace(bench(Path(folder), settings, Reporter()), team=team))
+
+
+def test_with_statistics_of_the_whole_batch_processes_agree_with_one(run, tmp_path):
+    """33 images in three shards, in two processes: 22 and 11."""
+    found = [
+        train_shared(with_processes(run, count), shared, [str(tmp_path / str(count))], 3).state_dict()
+        for count in (1, 2)
+    ]
+    for name, alone in found[0].items():
+        assert torch.allclose(alone, found[1][name], rtol=1e-4, atol=1e-5), name
+
+
 def failing(run, team, progress, how):
     """Trains nothing; the second process leaves."""
     if team.rank == 1:
@@ -92,7 +110,8 @@ def test_shards_have_every_nth_image_whoever_does_them(size):
     for rank in range(size):
         shards = Shards(nn.Linear(1, 1), Team(rank, size), 3)
         places = shards.places(10)
-        found |= {shard: places[shards.rows(shard, 10)] for shard in shards.mine}
+        mine = [shard for piece in shards.pieces for shard in piece]
+        found |= {shard: places[shards.rows(shard, 10)] for shard in mine}
     assert found == {0: [0, 3, 6, 9], 1: [1, 4, 7], 2: [2, 5, 8]}
     alone = Shards(nn.Linear(1, 1), Team(), 1)
     assert (alone.places(10), alone.rows(0, 10)) == (None, slice(0, 10))
@@ -102,25 +121,68 @@ def test_what_no_shard_used_gets_no_gradient_and_the_rest_the_mean():
     network = nn.ModuleDict({name: nn.Linear(1, 1, bias=False) for name in "abc"})
     used = [("a",), ("a", "b")]
 
-    def shard_loss(shard):
-        loss = sum((shard + 1) * network[name].weight.sum() for name in used[shard])
+    def piece_loss(piece, number):
+        loss = sum((piece[0] + 1) * network[name].weight.sum() for name in used[piece[0]])
+        (loss / 2).backward()
+        return loss.detach()
+
+    network["b"].weight.grad = torch.full((1, 1), 5.0)  # of before: a step begins anew
+    Shards(network, Team(), 2).backward(piece_loss, 10)
+    assert network["a"].weight.grad.item() == 1.5
+    assert network["b"].weight.grad.item() == 1.0
+    assert network["c"].weight.grad is None
+
+
+def test_a_shard_counts_by_its_images_and_batches_of_a_step_add_up():
+    """33 images in two shards are 17 and 16; the mean over shards is then that over images."""
+    network, images = nn.Linear(1, 1), torch.linspace(-1, 2, 33).reshape(33, 1)
+
+    def piece_loss(piece, number):
+        loss = ((number + 1) * network(images[piece[0] :: 2])).square().mean()
+        (loss * shards.share(piece, 33)).backward()
+        return loss.detach()
+
+    shards = Shards(network, Team(), 2)
+    assert [shards.share(piece, 33) for piece in shards.pieces] == [17 / 33, 16 / 33]
+    losses = shards.backward(piece_loss, 33, 2)
+    found = network.weight.grad.item()
+    network.zero_grad()
+    whole = [((number + 1) * network(images)).square().mean() for number in range(2)]
+    sum(whole).backward()
+    assert losses == pytest.approx([loss.item() for loss in whole], rel=1e-6)
+    assert found == pytest.approx(network.weight.grad.item(), rel=1e-6)
+
+
+class Talkative(Team):
+    """A team that counts how often its processes exchange something."""
+
+    __slots__ = ()
+    calls = 0
+
+    def gather(self, mine):
+        Talkative.calls += 1
+        return mine[None]
+
+
+def test_nothing_is_exchanged_while_gradients_add_up():
+    network = nn.Linear(1, 1)
+
+    def piece_loss(piece, number):
+        loss = network(torch.ones(1, 1)).sum()
         loss.backward()
         return loss.detach()
 
-    network["b"].weight.grad = torch.full((1, 1), 5.0)  # of an earlier batch
-    Shards(network, Team(), 2).backward(shard_loss)
-    assert network["a"].weight.grad.item() == 1.5
-    assert network["b"].weight.grad.item() == 5 + 1.0
-    assert network["c"].weight.grad is None
+    Shards(network, Talkative(), 2).backward(piece_loss, 8, 4)
+    assert Talkative.calls == 1
 
 
 def test_statistics_of_shards_are_means_and_counters_move_once():
     norm = nn.BatchNorm2d(1, momentum=0.5)
 
-    def shard_loss(shard):
-        return norm(torch.tensor([0.0, 2.0 + 4 * shard]).view(2, 1, 1, 1)).sum().detach()
+    def piece_loss(piece, number):
+        return norm(torch.tensor([0.0, 2.0 + 4 * piece[0]]).view(2, 1, 1, 1)).sum().detach()
 
-    Shards(norm, Team(), 2).backward(shard_loss)
+    Shards(norm, Team(), 2).backward(piece_loss, 10)
     assert norm.running_mean.item() == (0.5 * 1 + 0.5 * 3) / 2
     assert norm.num_batches_tracked.item() == 1
 
@@ -129,8 +191,7 @@ def test_a_run_starts_with_shards_that_its_processes_and_batches_carry(monkeypat
     assert suitable_shards(quick(processes=4), 64) == 2
     assert suitable_shards(quick(processes=4), 1000) == 4
     assert suitable_shards(quick(processes=4), 10) == 1
-    monkeypatch.setenv("RANK", "0")
-    monkeypatch.setenv("WORLD_SIZE", "8")
+    monkeypatch.setattr(workers, "_launched", 8)
     assert suitable_shards(quick(), 64) == 8
 
 

@@ -2,7 +2,8 @@
 
 A worker is asked for functions by their names and for pieces of work by plain values, in lines of JSON over its
 standard input, and answers in the same way: nothing is pickled, no port is opened. It ends when its input ends, so it
-does not outlive the process that started it, however that one ended.
+does not outlive the process that started it, however that one ended. Where a launcher has started several processes, those
+that are not the first are workers in the same way, over a connection (:mod:`binas.base.ranks`).
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ _START = (
 
 _sessions = itertools.count()
 _idle: list[Worker] = []
+_crew: list[Worker] = []  # processes of a launcher, of which no more can be made
+_launched = 0
 
 
 def share_out(
@@ -119,10 +122,14 @@ def hired(count: int) -> Iterator[list[Worker]]:
 
     What any of them answers, :meth:`Worker.heard` of each gives.
     """
-    ready = [_idle.pop() for _ in range(min(count, len(_idle)))]
-    workers = [worker for worker in ready if worker.alive()]
-    workers += [Worker() for _ in range(count - len(workers))]
-    inbox: queue.SimpleQueue[tuple[Worker, dict[str, Any] | None]] = queue.SimpleQueue()
+    for worker in _crew:
+        if not worker.alive():
+            raise worker.lost()
+    crew = [_crew.pop(0) for _ in range(min(count, len(_crew)))]
+    ready = [_idle.pop() for _ in range(min(count - len(crew), len(_idle)))]
+    workers = [*crew, *(worker for worker in ready if worker.alive())]
+    workers += [Child() for _ in range(count - len(workers))]
+    inbox: Inbox = queue.SimpleQueue()
     for worker in workers:
         worker.inbox = inbox
     try:
@@ -131,7 +138,21 @@ def hired(count: int) -> Iterator[list[Worker]]:
         for worker in workers:
             worker.end()
         raise
-    _idle.extend(workers)
+    else:
+        _idle.extend(workers[len(crew) :])
+    finally:
+        _crew[:0] = crew
+
+
+def enlist(workers: Sequence[Worker]) -> None:
+    """Let processes of a launcher be hired before any other."""
+    global _launched
+    _crew[:], _launched = workers, 1 + len(workers) if workers else 0
+
+
+def launched() -> int:
+    """How many processes a launcher has started, of which this is the first; 0 without one."""
+    return _launched
 
 
 @atexit.register
@@ -141,27 +162,39 @@ def dismiss() -> None:
         _idle.pop().end()
 
 
-class Worker:
-    """Another process of this program, with one thread; it starts at once and listens when it is ready."""
+Inbox = queue.SimpleQueue[tuple["Worker", dict[str, Any] | None]]
 
-    def __init__(self) -> None:
-        self.inbox: queue.SimpleQueue[tuple[Worker, dict[str, Any] | None]] = queue.SimpleQueue()
-        command = [sys.executable, "-c", _START, json.dumps(sys.path)]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **ONE_THREAD}
-        )
+
+class Worker:
+    """Another process of this program, which can be asked over one stream and answers over another."""
+
+    def __init__(self, questions: BinaryIO, answers: BinaryIO) -> None:
+        self.inbox: Inbox = queue.SimpleQueue()
+        self.questions, self.answers = questions, answers
+        self.expected: tuple[int, Inbox] = (
+            -1,
+            self.inbox,
+        )  # session whose answers count, and who waits for them
         threading.Thread(target=self._listen, daemon=True).start()
 
     def alive(self) -> bool:
         """Whether it can be asked."""
-        return self.process.poll() is None
+        raise NotImplementedError
+
+    def lost(self) -> WorkerError:
+        """The error of a worker that ended by itself."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """What it does is not wanted any more, after an error or an interruption."""
+        raise NotImplementedError
 
     def ask(self, session: int, make: Make, given: Sequence[Any], item: Any) -> None:
         """Let it do one piece; within a session what ``make`` opened is used again."""
         asked = {"session": session, "make": name_of(make), "given": list(given), "item": item}
-        assert self.process.stdin is not None
+        self.expected = session, self.inbox
         try:
-            _write(self.process.stdin, asked)
+            write_line(self.questions, asked)
         except OSError:  # it is gone: what it left to read says so
             return
 
@@ -174,8 +207,48 @@ class Worker:
         if answer is None:
             raise worker.lost()
         if "error" in answer:
+            worker.handled()
             raise _error(*answer["error"])
         return worker, answer
+
+    def handled(self) -> None:
+        """An error of this worker is raised now."""
+
+    def _listen(self) -> None:
+        try:
+            with self.answers as answers:
+                for line in answers:
+                    self.hear(read_line(line))
+        except OSError:  # a connection that broke
+            pass
+        self.gone()
+
+    def hear(self, answer: dict[str, Any]) -> None:
+        """Pass on an answer, unless nobody waits for it any more."""
+        session, inbox = self.expected
+        if answer["session"] == session:
+            inbox.put((self, answer))
+
+    def gone(self) -> None:
+        """There will be no more answers."""
+        self.inbox.put((self, None))
+
+
+class Child(Worker):
+    """A process of one thread that we start on this machine; it listens when it is ready."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-c", _START, json.dumps(sys.path)]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **ONE_THREAD}
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        super().__init__(self.process.stdin, self.process.stdout)  # type: ignore[arg-type]  # both are BinaryIO
+
+    def alive(self) -> bool:
+        """Whether it can be asked."""
+        return self.process.poll() is None
 
     def lost(self) -> WorkerError:
         """The error of a worker that ended by itself."""
@@ -190,18 +263,10 @@ class Worker:
         """End it, whatever it does."""
         self.process.kill()
         self.process.wait()
-        assert self.process.stdin is not None
         try:
-            self.process.stdin.close()
+            self.questions.close()
         except OSError:  # something could no longer be delivered
             return
-
-    def _listen(self) -> None:
-        assert self.process.stdout is not None
-        with self.process.stdout as answers:
-            for line in answers:
-                self.inbox.put((self, _read(line)))
-        self.inbox.put((self, None))
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -210,44 +275,77 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def serve() -> NoReturn:
-    """What a worker does: one piece after the other, until nobody can ask any more."""
+    """What a worker does whom another process has started: answer until nobody can ask any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who asked is interrupted too, and ends us
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what others print must not be taken for an answer
+    answer_all(sys.stdin.buffer, Answers(answers), lambda: os._exit(0))
+
+
+def answer_all(
+    questions: BinaryIO,
+    tell: Answers,
+    ended: Callable[[], None],
+    other: Callable[[dict[str, Any]], None] | None = None,
+) -> NoReturn:
+    """Do one piece after the other; ``ended`` is called when there will be no more, whatever is being done then.
+
+    ``other`` is called at once with lines that do not ask for anything.
+    """
     asked: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    threading.Thread(target=_wait_for_questions, args=(asked,), daemon=True).start()
+
+    def listen() -> None:
+        try:
+            for line in questions:
+                question = read_line(line)
+                if "make" in question:
+                    asked.put(question)
+                elif other is not None:
+                    other(question)
+        except OSError:  # a connection that broke has ended too
+            pass
+        ended()
+
+    threading.Thread(target=listen, daemon=True).start()
     opened: tuple[int, Work] | None = None
     while True:
         question = asked.get()
+        session = question["session"]
         try:
-            if opened is None or opened[0] != question["session"]:
+            if opened is None or opened[0] != session:
                 opened = None  # frees what the last one held
-                opened = question["session"], import_name(question["make"])(*question["given"])
-            _write(answers, {"result": opened[1](question["item"], _Told(answers))})
+                opened = session, import_name(question["make"])(*question["given"])
+            tell(session, {"result": opened[1](question["item"], _Told(tell, session))})
         except Exception as error:
             text = str(error) if isinstance(error, BinasError) else traceback.format_exc()
-            _write(answers, {"error": [type(error).__name__, text]})
+            tell(session, {"error": [type(error).__name__, text]})
 
 
-def _wait_for_questions(asked: queue.SimpleQueue[dict[str, Any]]) -> None:
-    for line in sys.stdin.buffer:
-        asked.put(_read(line))
-    os._exit(0)
+class Answers:
+    """Where a worker's answers go, each with the session that it belongs to."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.stream, self.turn = stream, threading.Lock()
+
+    def __call__(self, session: int, answer: dict[str, Any]) -> None:
+        """Send one answer, from any thread."""
+        with self.turn:
+            write_line(self.stream, {"session": session, **answer})
 
 
 class _Told(Progress):
     """Progress in a worker: sent to the one who asked."""
 
-    def __init__(self, answers: BinaryIO) -> None:
-        self.answers, self.shown = answers, 0.0
+    def __init__(self, tell: Answers, session: int) -> None:
+        self.tell, self.session, self.shown = tell, session, 0.0
 
     def show(self, done: float, doing: str = "", left: float | None = None) -> None:
         if time.monotonic() - self.shown >= SHOWN_SECONDS:
             self.shown = time.monotonic()
-            _write(self.answers, {"show": [done, doing]})
+            self.tell(self.session, {"show": [done, doing]})
 
     def say(self, text: str) -> None:
-        _write(self.answers, {"say": text})
+        self.tell(self.session, {"say": text})
 
 
 def _error(kind: str, text: str) -> Exception:
@@ -258,12 +356,14 @@ def _error(kind: str, text: str) -> Exception:
     return RuntimeError(f"in a worker process:\n{text}")
 
 
-def _write(stream: Any, value: Any) -> None:
+def write_line(stream: BinaryIO, value: Any) -> None:
+    """One value of JSON and arrays, as a line."""
     stream.write(json.dumps(value, default=_packed).encode() + b"\n")
     stream.flush()
 
 
-def _read(line: bytes) -> Any:
+def read_line(line: bytes) -> Any:
+    """The value of a line that :func:`write_line` wrote."""
     return json.loads(line, object_hook=_unpacked)
 
 

@@ -17,11 +17,13 @@ for _name, _value in ONE_THREAD.items():
     os.environ.setdefault(_name, _value)  # now: NumPy and torch look at it when they are loaded
 
 import sys  # noqa: E402
+from contextlib import ExitStack  # noqa: E402
 from typing import Annotated  # noqa: E402
 
 import typer  # noqa: E402
 
 from binas.base.errors import BinasError  # noqa: E402
+from binas.base.launch import take_launch  # noqa: E402
 from binas.base.packages import explain_import  # noqa: E402
 from binas.cli import (  # noqa: E402
     comparing_commands,
@@ -75,7 +77,13 @@ def options(
 def main() -> None:
     """Run the command line; bad input becomes one paragraph and exit code 2."""
     _prepare()
+    with ExitStack() as ending:  # other processes of a launcher end after all has been said in this one
+        _run(ending)
+
+
+def _run(ending: ExitStack) -> None:
     try:
+        _take_part(ending)
         app()
     except BinasError as error:
         _leave(f"error: {error}")
@@ -91,6 +99,18 @@ def main() -> None:
         _leave(f"error: the answer could not be written: {error.strerror or error}.")
     except KeyboardInterrupt:
         _leave("interrupted", 130)
+
+
+def _take_part(ending: ExitStack) -> None:
+    """Of several processes of a launcher, go on in the first one; the others work for it and never come back."""
+    launch = take_launch(os.environ)
+    if launch is None:
+        return
+    from binas.run.ranks import help_out, leading
+
+    if launch.rank:
+        help_out(launch)
+    ending.enter_context(leading(launch))
 
 
 def _prepare() -> None:

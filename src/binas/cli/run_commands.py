@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from binas.base.errors import ConfigError
 from binas.cli import views
 from binas.cli.options import RunFolder, Set, command
 from binas.cli.output import Reply, say, table
@@ -165,11 +163,6 @@ def _whole_run(
     """Start or resume a run, and show what it found."""
     from binas.run.start import configure, create_run, finish
 
-    if os.environ.get("WORLD_SIZE", "1") != "1":
-        raise ConfigError(
-            "only training runs in several processes: launch `binas train RUN` with the same --config, and when it is "
-            "done call `binas run --out RUN` without the launcher."
-        )
     started = create_run(out, configure(out, config, changes), redo, progress, budget=budget)
     return _finished(started, finish(started, progress))
 

@@ -75,15 +75,14 @@ def train(
     redo: Redo = False,
     progress: Given = None,
     changes: Given = (),
-) -> Reply | None:
-    """Train the heaviest network, then the supernet: the first steps of `binas run`, also in several processes.
+) -> Reply:
+    """Train the heaviest network, then the supernet: the first steps of `binas run`.
 
     A folder that is no run yet becomes one. Interrupt it at any time; the same command resumes.
     """
     from binas.tasks.train import train_run
 
-    trained = train_run(run, config, changes, redo, progress)
-    return None if trained is None else views.training_reply(trained)
+    return views.training_reply(train_run(run, config, changes, redo, progress))
 
 
 def measure(
@@ -178,7 +177,7 @@ def finetune(
     redo: Redo = False,
     progress: Given = None,
     changes: Given = (),
-) -> Reply | None:
+) -> Reply:
     """Fine-tune all architectures that the run's search found, or with --arch one of your own.
 
     With --arch the settings hold for this network only. Interrupt it at any time; the same command resumes.
@@ -189,8 +188,7 @@ def finetune(
         return task_reply(FINETUNE, run, changes, redo, progress)
     from binas.tasks.finetune import tune_one
 
-    network = tune_one(run, arch, name, changes, progress)
-    return None if network is None else views.tuned_reply(network)
+    return views.tuned_reply(tune_one(run, arch, name, changes, progress))
 
 
 def export(

@@ -70,13 +70,22 @@ class Augmentation:
                 f"{size[0]} x {size[1]} pixels."
             )
         self.config, self.size, self.mean, self.std = config, size, mean, std
+        self.crop: float | None = None  # of which the reader of images takes care
         self._resized_crop = None if config.resized_crop is None else _resized_crop(size, config.resized_crop)
         self._auto = None if config.auto == "none" else _policy(config, size)
 
     @classmethod
     def of(cls, data: ImageData, config: AugmentConfig | None = None) -> Augmentation:
-        """The augmentation ``config`` (default: :func:`default_augmentation`) for the images of ``data``."""
-        return cls(config or default_augmentation(data), data.size, data.mean, data.std)
+        """The augmentation ``config`` (default: :func:`default_augmentation`) for the images of ``data``.
+
+        A resized crop is left to the reader (``crop``) where it can see more of an image than its centre.
+        """
+        chosen = config or default_augmentation(data)
+        read = chosen.resized_crop if data.train.crops else None
+        own = chosen if read is None else chosen.model_copy(update={"resized_crop": None})
+        augmentation = cls(own, data.size, data.mean, data.std)
+        augmentation.crop = read
+        return augmentation
 
     @torch.no_grad()  # kornia's policies hold parameters
     def __call__(self, images: Tensor, seed: int) -> Augmented:

@@ -46,23 +46,21 @@ def divide(
 
     ``cache`` and ``check`` are for images in files; see :func:`binas.data.file_images.prepared`.
     """
-    return ImageData.of(name, *prepare(_divided(name, parts, how), cache, check))
+    return ImageData.of(name, *prepare(divided(name, parts, how), cache, check))
 
 
 def glimpse(
     name: str, parts: Parts, how: Division, count: int, cache: bool | None = None
 ) -> tuple[ImageData, tuple[int, int, int]]:
     """A few images of each part, at most ``count``, held as all would be; and the numbers of images of all parts."""
-    divided = _divided(name, parts, how)
-    keep = fits_memory(divided) if cache is None else cache
-    few = [
-        part.take(np.linspace(0, len(part) - 1, min(count, len(part))).astype(np.int64)) for part in divided
-    ]
-    train, validation, test = map(len, divided)
+    whole = divided(name, parts, how)
+    keep = fits_memory(whole) if cache is None else cache
+    few = [part.take(np.linspace(0, len(part) - 1, min(count, len(part))).astype(np.int64)) for part in whole]
+    train, validation, test = map(len, whole)
     return ImageData.of(name, *prepare(few, keep, check=False)), (train, validation, test)
 
 
-def _divided(name: str, parts: Parts, how: Division) -> tuple[IndexedImages, IndexedImages, IndexedImages]:
+def divided(name: str, parts: Parts, how: Division) -> tuple[IndexedImages, IndexedImages, IndexedImages]:
     """The three parts, the missing ones split off class by class; nothing is read."""
     train, validation, test = parts.train, parts.validation, parts.test
     check_classes(train.labels, train.classes, 1 + (validation is None) + (test is None), name)

@@ -6,7 +6,9 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cached_property, partial
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
@@ -16,7 +18,7 @@ from torch import Tensor
 
 from binas.base.errors import DataError, several
 from binas.data.config import Format
-from binas.data.decoding import UnreadableError, decode, measure
+from binas.data.decoding import RandomPart, UnreadableError, decode, measure
 from binas.data.images import ArrayImages, Batch, Images, IndexedImages, Indices, batch_rows, check_labels
 
 CACHED_BYTES = 2**30
@@ -51,6 +53,7 @@ class FileImages:
     """
 
     indexed = True
+    crops = True
 
     def __init__(
         self,
@@ -92,24 +95,27 @@ class FileImages:
         start: int = 0,
         drop_last: bool = False,
         places: Sequence[int] | None = None,
+        crop: float | None = None,
     ) -> Iterator[Batch]:
         """One pass in batches of ``size`` images; see :class:`binas.data.images.Images`."""
         plan = batch_rows(
             len(self), size, seed=seed, epoch=epoch, start=start, drop_last=drop_last, places=places
         )
-        for group, images in work_ahead((rows.tolist() for rows in plan), self.decode, self.form.workers):
-            indices = torch.tensor(group)
-            yield Batch(torch.stack(images), self.labels[indices], indices)
+        decode = partial(self.decode, crop=None if crop is None else (crop, seed or 0, epoch))
+        for group, images in work_ahead((rows.tolist() for rows in plan), decode, self.form.workers):
+            indices = torch.tensor(group, dtype=torch.int64)
+            yield Batch(stacked(images, self), self.labels[indices], indices)
 
-    def decode(self, index: int) -> Tensor:
-        """The image at ``index`` as bytes (c, h, w)."""
+    def decode(self, index: int, crop: tuple[float, int, int] | None = None) -> Tensor:
+        """The image at ``index`` as bytes (c, h, w), or a random part of it by (least share of the area, seed, epoch)."""
         row = int(self.rows[index])
+        part = None if crop is None else RandomPart(crop[0], (*crop[1:], index))
         try:
-            return decode(self.source.opened(row), self.size, self.channels)
+            return decode(self.source.opened(row), self.size, self.channels, part)
         except UnreadableError as error:
             raise DataError(f"cannot read the image {self.source.name(row)}: {error}.") from error
 
-    def cache(self) -> tuple[ArrayImages, list[str]]:
+    def cache(self) -> tuple[KeptImages, list[str]]:
         """All images decoded into memory, and what is wrong with those that cannot be read (left black)."""
         pixels = torch.zeros((len(self), self.channels, *self.size), dtype=torch.uint8)
 
@@ -117,10 +123,13 @@ class FileImages:
             pixels[index] = decode(self.source.opened(int(self.rows[index])), self.size, self.channels)
 
         problems = self._problems(keep)
-        return ArrayImages(pixels, self.labels, self.classes), problems
+        return KeptImages(pixels, self), problems
 
-    def unreadable(self, decoding: bool = True) -> list[str]:
-        """What is wrong with each image that cannot be read, found by decoding or by its header only."""
+    def unreadable(self, decoding: bool = True, first: int = 0, step: int = 1) -> list[str]:
+        """What is wrong with each image that cannot be read, found by decoding or by its header only.
+
+        Of every ``step``-th image from ``first`` on.
+        """
 
         def look(index: int) -> None:
             opened = self.source.opened(int(self.rows[index]))
@@ -129,9 +138,9 @@ class FileImages:
             else:
                 measure(opened)
 
-        return self._problems(look)
+        return self._problems(look, range(first, len(self), step))
 
-    def _problems(self, visit: Callable[[int], None]) -> list[str]:
+    def _problems(self, visit: Callable[[int], None], indices: range | None = None) -> list[str]:
         def problem_of(index: int) -> str | None:
             try:
                 visit(index)
@@ -139,9 +148,48 @@ class FileImages:
                 return f"{self.source.name(int(self.rows[index]))}: {error}"
             return None
 
-        groups = (range(first, min(first + CHECKED, len(self))) for first in range(0, len(self), CHECKED))
+        chosen = range(len(self)) if indices is None else indices
+        groups = (chosen[first : first + CHECKED] for first in range(0, len(chosen), CHECKED))
         results = work_ahead(groups, problem_of, self.form.workers)
         return [problem for _, group in results for problem in group if problem]
+
+
+class KeptImages(ArrayImages):
+    """Images of files decoded into memory; random parts of whole images are still read from the files."""
+
+    crops = True
+
+    def __init__(self, images: Tensor, files: FileImages) -> None:
+        super().__init__(images, files.labels, files.classes)
+        self.files = files
+
+    def take(self, indices: Indices) -> KeptImages:
+        """A set of the images at ``indices``, in that order (a copy)."""
+        return KeptImages(super().take(indices).images, self.files.take(indices))
+
+    def batches(
+        self,
+        size: int,
+        *,
+        seed: int | None = None,
+        epoch: int = 0,
+        start: int = 0,
+        drop_last: bool = False,
+        places: Sequence[int] | None = None,
+        crop: float | None = None,
+    ) -> Iterator[Batch]:
+        """One pass in batches of ``size`` images; see :class:`binas.data.images.Images`."""
+        given = {"seed": seed, "epoch": epoch, "start": start, "drop_last": drop_last, "places": places}
+        if crop is None:
+            return super().batches(size, **given)  # type: ignore[arg-type]
+        return self.files.batches(size, **given, crop=crop)  # type: ignore[arg-type]
+
+
+def stacked(images: Sequence[Tensor], like: Images) -> Tensor:
+    """Decoded images of a set as one tensor (n, c, h, w); there may be none."""
+    return (
+        torch.stack(list(images)) if images else torch.empty(0, like.channels, *like.size, dtype=torch.uint8)
+    )
 
 
 def fits_memory(parts: Sequence[IndexedImages]) -> bool:
@@ -160,16 +208,34 @@ def prepare(parts: Sequence[IndexedImages], cache: bool | None, check: bool) -> 
     ready: list[Images] = []
     problems: list[str] = []
     for part in parts:
-        if not isinstance(part, FileImages):
+        if not isinstance(part, FileImages) or (_checked.get() and not keep):
             ready.append(part)
             continue
         kept, unreadable = part.cache() if keep else (part, part.unreadable(check))
         ready.append(kept)
         problems += unreadable
+    refuse(problems)
+    return ready
+
+
+_checked = ContextVar("images left in files were checked", default=False)
+
+
+@contextmanager
+def checked_elsewhere() -> Iterator[None]:
+    """Within it images that are left in files are not looked at before they are used: another process did that."""
+    before = _checked.set(True)
+    try:
+        yield
+    finally:
+        _checked.reset(before)
+
+
+def refuse(problems: Sequence[str]) -> None:
+    """An error that lists what is wrong with images, if anything is."""
     if problems:
         advice = "Repair or remove them; nothing was trained."
         raise DataError(several(f"{len(problems)} images cannot be read", problems, advice))
-    return ready
 
 
 def work_ahead(

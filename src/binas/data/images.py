@@ -60,6 +60,11 @@ class Images(Protocol):
         ...
 
     @property
+    def crops(self) -> bool:
+        """Whether :meth:`batches` can cut random parts out of whole images, of which it otherwise shows the centre."""
+        ...
+
+    @property
     def fingerprint(self) -> str:
         """16 hexadecimal digits that change when the set changes."""
         ...
@@ -77,12 +82,14 @@ class Images(Protocol):
         start: int = 0,
         drop_last: bool = False,
         places: Sequence[int] | None = None,
+        crop: float | None = None,
     ) -> Iterator[Batch]:
         """One pass in batches of ``size`` images, from batch number ``start`` on (to resume a pass).
 
         Without a seed the images come in order; with one, in an order that depends only on (seed, epoch).
         The last batch may be smaller, unless ``drop_last``. With ``places`` only the images at these places of each
-        batch are read, in that order.
+        batch are read, in that order. With ``crop``, where the set :attr:`crops`, each is a random part of at least that
+        share of the whole image's area, which depends only on (seed, epoch, image).
         """
         ...
 
@@ -107,6 +114,7 @@ class ArrayImages:
     """
 
     indexed = True
+    crops = False  # all there is of them is here
 
     def __init__(self, images: Tensor, labels: Tensor, classes: Sequence[str]) -> None:
         if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[1] not in (1, 3):
@@ -155,8 +163,11 @@ class ArrayImages:
         start: int = 0,
         drop_last: bool = False,
         places: Sequence[int] | None = None,
+        crop: float | None = None,
     ) -> Iterator[Batch]:
         """One pass in batches of ``size`` images; see :class:`Images`."""
+        if crop is not None:
+            raise DataError("images in memory have no parts that are not shown; augmentation crops them.")
         plan = batch_rows(
             len(self), size, seed=seed, epoch=epoch, start=start, drop_last=drop_last, places=places
         )
@@ -185,6 +196,13 @@ def batch_rows(
     for first in range(start * size, end, size):
         batch = rows[first : min(first + size, end)]
         yield batch if places is None else batch[[place for place in places if place < len(batch)]]
+
+
+def moved(values: Tensor, device: torch.device) -> Tensor:
+    """The same values on a device; to a GPU through pinned memory, so that nothing waits for the copy."""
+    if device.type == "cuda" and not values.is_cuda:
+        return values.pin_memory().to(device, non_blocking=True)
+    return values.to(device)
 
 
 def numbered_classes(labels: NDArray[Any]) -> tuple[str, ...]:

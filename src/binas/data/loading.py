@@ -2,21 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from binas.base.errors import PluginError
+from binas.base.progress import Progress
+from binas.base.workers import Work, launched, share_out
 from binas.data.arrays import from_arrays, read_npz
 from binas.data.config import KINDS, DataConfig
 from binas.data.dataset import ImageData
-from binas.data.division import Division, Parts, divide, glimpse
+from binas.data.division import Division, Parts, divide, divided, glimpse
 from binas.data.fashion import embedded, fashion_mnist
+from binas.data.file_images import FileImages, checked_elsewhere, fits_memory, refuse
 from binas.data.folder import image_folder
 from binas.data.huggingface import dataset_parts
 from binas.data.stream_images import read_stream
 
 
 def load_data(source: DataConfig) -> ImageData:
-    """The dataset that ``source`` describes; what cannot be read or used is reported here, before training."""
+    """The dataset that ``source`` describes; what cannot be read or used is reported here, before training.
+
+    Where a launcher has started several processes, each of them looks at its share of the files.
+    """
+    if launched() and source.kind in FILES and not source.streaming:
+        parts = divided(source.title, FILES[source.kind](source), _division(source))
+        if not (fits_memory(parts) if source.cache is None else source.cache):
+            shares = [[number, launched()] for number in range(launched())]
+            found = share_out(checker, [source.model_dump_json()], shares, launched())
+            refuse([problem for problems in found for problem in problems])
+            with checked_elsewhere():
+                return _loaded(source)
+    return _loaded(source)
+
+
+def checker(source: str) -> Work:
+    """What looks at a share of the files of a dataset: every n-th, and gives what is wrong with them."""
+    config = DataConfig.model_validate_json(source)
+    parts = divided(config.title, FILES[config.kind](config), _division(config))
+
+    def unreadable(share: Sequence[int], progress: Progress) -> list[str]:
+        files = [part for part in parts if isinstance(part, FileImages)]
+        return [text for part in files for text in part.unreadable(config.check_images, *share)]
+
+    return unreadable
+
+
+def _loaded(source: DataConfig) -> ImageData:
     data: Any = KINDS.load(source.kind)(source)
     if not isinstance(data, ImageData):
         raise PluginError(
@@ -43,8 +74,7 @@ def load_arrays(source: DataConfig) -> ImageData:
 
 def load_folder(source: DataConfig) -> ImageData:
     """One subfolder of images per class."""
-    assert source.path is not None  # the model requires it
-    return _divided(source, image_folder(source.path, source.names, source.form))
+    return _divided(source, _folder(source))
 
 
 def load_huggingface(source: DataConfig) -> ImageData:
@@ -58,9 +88,15 @@ def load_huggingface(source: DataConfig) -> ImageData:
 
 def glimpse_folder(source: DataConfig, count: int) -> tuple[ImageData, tuple[int, int, int]]:
     """A few images of each part of a folder, and the numbers of images of all parts; see :func:`glimpse`."""
+    return glimpse(source.title, _folder(source), _division(source), count, source.cache)
+
+
+def _folder(source: DataConfig) -> Parts:
     assert source.path is not None  # the model requires it
-    parts = image_folder(source.path, source.names, source.form)
-    return glimpse(source.title, parts, _division(source), count, source.cache)
+    return image_folder(source.path, source.names, source.form)
+
+
+FILES: Mapping[str, Callable[[DataConfig], Parts]] = {"folder": _folder, "huggingface": dataset_parts}
 
 
 def _divided(source: DataConfig, parts: Parts) -> ImageData:

@@ -16,9 +16,9 @@ from torch import Tensor
 from binas.base.errors import DataError
 from binas.data.config import DataConfig
 from binas.data.dataset import ImageData
-from binas.data.decoding import UnreadableError, decode
+from binas.data.decoding import RandomPart, UnreadableError, decode
 from binas.data.division import Division
-from binas.data.file_images import work_ahead
+from binas.data.file_images import stacked, work_ahead
 from binas.data.huggingface import class_names, encoded, label_number, load_splits
 from binas.data.images import Batch, check_labels
 
@@ -33,6 +33,7 @@ class StreamImages:
     """
 
     indexed = False
+    crops = True
 
     def __init__(
         self, stream: Any, length: int, classes: Sequence[str], source: DataConfig, title: str
@@ -65,6 +66,7 @@ class StreamImages:
         start: int = 0,
         drop_last: bool = False,
         places: Sequence[int] | None = None,
+        crop: float | None = None,
     ) -> Iterator[Batch]:
         """One pass in batches of ``size`` images; see :class:`binas.data.images.Images`."""
         stream = self.stream
@@ -75,10 +77,12 @@ class StreamImages:
         groups = _groups(rows, size, drop_last)
         if places is not None:
             groups = ([group[place] for place in places if place < len(group)] for group in groups)
-        for group, images in work_ahead(groups, self._decode, self.source.workers):
+        decode = partial(self._decode, crop=None if crop is None else (crop, seed or 0, epoch))
+        for group, images in work_ahead(groups, decode, self.source.workers):
             labels = [label_number(row[self.source.label_column], self._numbers) for _, row in group]
-            indices = torch.tensor([position for position, _ in group])
-            yield Batch(torch.stack(images), self._check(labels), indices)
+            indices = torch.tensor([position for position, _ in group], dtype=torch.int64)
+            checked = self._check(labels) if labels else torch.empty(0, dtype=torch.int64)
+            yield Batch(stacked(images, self), checked, indices)
 
     def _rows(self, stream: Any, first: int) -> Iterator[dict[str, Any]]:
         """The rows from position ``first`` up to the declared length, no more and no fewer."""
@@ -92,10 +96,11 @@ class StreamImages:
                 "data.length to the number of images it has."
             )
 
-    def _decode(self, numbered: Row) -> Tensor:
+    def _decode(self, numbered: Row, crop: tuple[float, int, int] | None) -> Tensor:
         position, row = numbered
+        part = None if crop is None else RandomPart(crop[0], (*crop[1:], position))
         try:
-            return decode(encoded(row[self.source.image_column]), self.size, self.channels)
+            return decode(encoded(row[self.source.image_column]), self.size, self.channels, part)
         except UnreadableError as error:
             raise DataError(f"cannot read image {position} of {self.title}: {error}.") from error
 

@@ -80,7 +80,7 @@ def _preparing(space: SearchSpace, how: Any) -> tuple[float, float]:
 
 
 def reading_seconds(images: Images) -> float:
-    """Seconds to read an image each time it is used; 0 where images are held in memory."""
+    """Seconds to read an image each time it is used; 0 where all there is of them is held in memory."""
     from binas.data.images import ArrayImages
 
     if isinstance(images, ArrayImages):

@@ -1,6 +1,7 @@
-"""Work of a run in several one-thread processes of this machine: pieces that need nothing of each other, or one training.
+"""Work of a run in several processes of one thread or GPU each: pieces that need nothing of each other, or one training.
 
-What is found is the same whatever the number of processes (``train.processes``).
+What is found is the same whatever the number of processes: those of this machine (``train.processes``), or those of a
+launcher on any number of machines.
 """
 
 from __future__ import annotations
@@ -65,11 +66,9 @@ def train_shared(
 
     All its processes do the same ``work``, a function of a module; there are at most as many as shards.
     """
-    from binas.training.team import Team, launched, launched_team, one_thread, processes_of
+    from binas.training.team import Team, one_thread, processes_of
 
     told, settings = progress or Progress(), run.settings(TrainSettings)
-    if launched():
-        return work(run, launched_team(settings), told, *given)
     size = min(processes_of(settings), shards or 1)
     with one_thread():
         if size == 1:
@@ -80,17 +79,18 @@ def train_shared(
                 worker.ask(
                     new_session(), _help, [name_of(work), *_address(run), *given], [meeting, rank, size]
                 )
-            return _lead(workers, meeting, lambda team: work(run, team, told, *given))
+            return _lead(workers, meeting, settings, lambda team: work(run, team, told, *given))
 
 
-def _lead(workers: list[Worker], meeting: str, work: Callable[[Team], Any]) -> Any:
+def _lead(workers: list[Worker], meeting: str, settings: TrainSettings, work: Callable[[Team], Any]) -> Any:
     """Do the first process's part, together with workers that were asked for theirs."""
-    from binas.training.team import joined
+    from binas.training.team import joined, meeting_place
 
+    size = 1 + len(workers)
     for _ in workers:
         workers[0].heard()  # ready, or an error
     try:
-        with joined(Path(meeting), 0, 1 + len(workers)) as team:
+        with joined(meeting_place(meeting, size), 0, size, settings) as team:
             result = work(team)
     except RuntimeError:  # the others cannot be reached: the one that left knows why
         try:
@@ -106,15 +106,18 @@ def _lead(workers: list[Worker], meeting: str, work: Callable[[Team], Any]) -> A
 
 def _help(work: str, folder: str, config: str, *given: Any) -> Work:
     """In a worker: the part of another process of a team than the first."""
-    from binas.training.team import joined
+    from binas.training.team import joined, meeting_place, one_thread
 
-    run, function = _opened(folder, config), import_name(work)
-    run.data.fingerprint()  # read now, so that nobody waits for it in the team
+    run, function = (
+        _opened(folder, config),
+        import_name(work),
+    )  # images are read now: nobody waits for them later
 
     def help_out(place: list[Any], progress: Progress) -> None:
         meeting, rank, size = place
         progress.say(READY)
-        with joined(Path(meeting), rank, size) as team:
+        place_of_all = meeting_place(meeting, size)
+        with one_thread(), joined(place_of_all, rank, size, run.settings(TrainSettings)) as team:
             function(run, team, Progress(), *given)
 
     return help_out
@@ -122,8 +125,16 @@ def _help(work: str, folder: str, config: str, *given: Any) -> Work:
 
 def _make(make: str, folder: str, config: str, *given: Any) -> Work:
     """In a worker: the work that ``make`` of a module makes."""
-    work: Work = import_name(make)(_opened(folder, config), *given)
-    return work
+    from binas.training.team import one_thread
+
+    with one_thread():
+        work: Work = import_name(make)(_opened(folder, config), *given)
+
+    def alone(item: Any, progress: Progress) -> Any:
+        with one_thread():
+            return work(item, progress)
+
+    return alone
 
 
 def _address(run: Run) -> tuple[str, str]:
@@ -133,5 +144,10 @@ def _address(run: Run) -> tuple[str, str]:
 
 @lru_cache(maxsize=1)  # its images are read once in each worker
 def _opened(folder: str, config: str) -> Run:
+    from binas.data.file_images import checked_elsewhere
+
     settings = config_model().model_validate(json.loads(config))
-    return Run(Path(folder), settings, load_space(Path(folder) / SPACE.file))
+    run = Run(Path(folder), settings, load_space(Path(folder) / SPACE.file))
+    with checked_elsewhere():  # by the process that asks
+        run.data.fingerprint()
+    return run

@@ -33,7 +33,7 @@ from binas.tasks.artefacts import (
     read_network,
 )
 from binas.tasks.outlook import Amount, Outlook
-from binas.tasks.train import EPOCH, STARTING, bench, is_helper
+from binas.tasks.train import EPOCH, STARTING, bench
 from binas.training.config import FinetuneSettings, TrainSettings
 from binas.training.judgement import HeldOut, Judgement, NetworkRecord
 
@@ -217,16 +217,13 @@ def run_to_tune(folder: Path, changes: Iterable[Change] = ()) -> Run:
 
 def tune_one(
     folder: Path, architecture: str, name: str | None, changes: Iterable[Change], progress: Progress
-) -> TunedNetwork | None:
-    """Fine-tune one architecture as a user names it, in several processes too; None in all but the first of them."""
+) -> TunedNetwork:
+    """Fine-tune one architecture as a user names it."""
     from binas.run.workers import train_shared
 
     run = run_to_tune(folder, changes)
     chosen = read_choice(run.space, architecture)
     shards = run.settings(FinetuneSettings).shards
-    if is_helper():  # another process holds the folder, writes and speaks
-        train_shared(run, do_tune, [str(chosen), name], shards)
-        return None
     with locked(folder), progress.during("finetune"):
         tuned: TunedNetwork = train_shared(run, do_tune, [str(chosen), name], shards, progress)
         return tuned

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,39 +74,16 @@ def bench(run: Run, progress: Progress | None, team: Team, folder: Path | None =
     return Bench(run.data, settings, place, make_accelerator(settings), reporter, team, odds)
 
 
-def is_helper() -> bool:
-    """Whether this is one of several processes of a launcher, and not the first, which prepares, writes and speaks."""
-    return os.environ.get("RANK", "0") != "0"
-
-
 def train_run(
     folder: Path, config: Path | None, changes: Iterable[Change], redo: bool, progress: Progress
-) -> Run | None:
-    """Start a run, or open it, and train; None in every process of a launcher but the first.
-
-    The others do both phases in step with it, and write nothing.
-    """
+) -> Run:
+    """Start a run, or open it, and train."""
     from binas.run.engine import advance
-    from binas.run.run import open_run
     from binas.run.start import configure, create_run
 
-    chosen = configure(folder, config, changes)
-    if is_helper():
-        _meet(chosen.part(TrainSettings))
-        _train_supernet(replace(open_run(folder), look_again=True), Progress())
-        return None
-    run = create_run(folder, chosen, redo, progress, [TRAIN])
-    _meet(run.settings(TrainSettings))
+    run = create_run(folder, configure(folder, config, changes), redo, progress, [TRAIN])
     advance(run, TRAIN.steps, progress)
     return run
-
-
-def _meet(settings: TrainSettings) -> None:
-    """Wait for the other processes of a launcher, so that all find the folder as the first has prepared it."""
-    from binas.training.team import launched, launched_team
-
-    if launched():
-        launched_team(settings).wait()
 
 
 def _images(run: Run) -> dict[str, Any]:

@@ -9,30 +9,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from binas.supernet.layers import ElasticNorm
+from binas.training.team import ALONE, Team
 
 Norm = nn.BatchNorm2d | ElasticNorm
 
 
 class _Sums:
-    """Count, sum and sum of squares per channel of what entered one norm; narrower inputs fill a prefix."""
+    """Count, sum and sum of squares per channel of what entered one norm; narrower inputs fill a prefix.
+
+    ``now`` are those of the pass under way, ``total`` those of all passes before it.
+    """
 
     def __init__(self, channels: int, device: torch.device) -> None:
         self.total = torch.zeros(3, channels, dtype=torch.float64, device=device)
+        self.now = torch.zeros_like(self.total)
 
     def add(self, x: Tensor) -> None:
         width, count = x.shape[1], x.numel() / x.shape[1]
         variance, mean = (
             part.double() for part in torch.var_mean(x.detach().float(), (0, 2, 3), correction=0)
         )
-        self.total[0, :width] += count
-        self.total[1, :width] += count * mean
-        self.total[2, :width] += count * (variance + mean.square())
+        self.now[0, :width] += count
+        self.now[1, :width] += count * mean
+        self.now[2, :width] += count * (variance + mean.square())
 
     def write(self, norm: Norm) -> None:
         count, total, squares = self.total
@@ -47,28 +53,44 @@ class _Sums:
         norm.running_var.copy_(torch.where(seen, variance.to(norm.running_var.dtype), norm.running_var))
 
 
-def recalibrate(network: nn.Module, images: Iterable[Tensor]) -> None:
+def recalibrate(network: nn.Module, images: Iterable[Tensor | None], team: Team = ALONE) -> None:
     """Re-estimate all BatchNorm statistics of a plain network on batches of normalised images.
 
     Weights, mode and gradients stay as they are. The passes normalise with batch statistics, as in training.
     """
-    with torch.no_grad(), _observe(network):
-        for batch in images:
-            network(batch)
+    passes = (None if batch is None else partial(network, batch) for batch in images)
+    recalibrate_supernet(network, passes, team)
 
 
-def recalibrate_supernet(network: nn.Module, passes: Iterable[Callable[[], Any]]) -> None:
+def recalibrate_supernet(
+    network: nn.Module, passes: Iterable[Callable[[], Any] | None], team: Team = ALONE
+) -> None:
     """The same for the shared and private norms of a supernet; each pass runs it on images and paths.
 
-    Channels and private norms that no pass uses keep their statistics.
+    Channels and private norms that no pass uses keep their statistics. Each process of a ``team`` does its passes, or None
+    where only others have one; sums are added up in the order of passes, so they do not depend on the team.
     """
-    with torch.no_grad(), _observe(network):
+    with torch.no_grad(), _observe(network) as sums:
         for run in passes:
-            run()
+            if run is not None:
+                run()
+            _add_up(sums, team)
+
+
+def _add_up(sums: list[_Sums], team: Team) -> None:
+    """Add the pass under way of every process to the totals, in the order of processes."""
+    if not sums:
+        return
+    gathered = team.gather(torch.cat([own.now.reshape(-1) for own in sums]))
+    for row in gathered:
+        for own, part in zip(sums, row.split([own.now.numel() for own in sums]), strict=True):
+            own.total += part.view_as(own.total)
+    for own in sums:
+        own.now.zero_()
 
 
 @contextmanager
-def _observe(network: nn.Module) -> Iterator[None]:
+def _observe(network: nn.Module) -> Iterator[list[_Sums]]:
     """Train mode with hooks on every norm; on leaving, the pooled statistics are written and the mode restored."""
     norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d | ElasticNorm)]
     before = [(norm.running_mean.clone(), norm.running_var.clone()) for norm in norms]  # type: ignore[union-attr]
@@ -80,7 +102,7 @@ def _observe(network: nn.Module) -> Iterator[None]:
     modes = [(module, module.training) for module in network.modules()]
     network.train()
     try:
-        yield
+        yield sums
     finally:
         for hook in hooks:
             hook.remove()

@@ -51,6 +51,12 @@ class Phase(Settings):
         "cores when a run starts, of 32 images or more",
     )
 
+    statistics: Literal["shard", "batch"] = Field(
+        "shard",
+        description="images over which BatchNorm takes statistics while it trains: a shard, or the whole batch, for which "
+        "processes exchange them in every layer; weights then agree up to rounding, not to the bit, whatever their number",
+    )
+
     @property
     def mean_area(self) -> float:
         """Mean share of the images' pixels that a step sees: G (f^2 + f + 1) / 3 + 1 - G, as they grow from f until G."""
@@ -97,6 +103,14 @@ class MultiPath(Phase):
     )
     distillation: Distillation = Field(description="from the heaviest network")
     recalibration: int = Field(gt=1, description="images that re-estimate BatchNorm at the end")
+
+    @model_validator(mode="after")
+    def _has_own_statistics(self) -> MultiPath:
+        if self.statistics == "batch":
+            raise ValueError(
+                "statistics: batch is for phases in which all images take the same path; here every shard has its own"
+            )
+        return self
 
 
 class FinetuneSettings(Phase):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from binas.data.augment import normalise
 from binas.data.dataset import ImageData
-from binas.data.images import Images
+from binas.data.images import Images, moved
 from binas.space.architecture import Architecture
 from binas.supernet.network import Supernet, extract
 from binas.supernet.paths import Paths, sample_paths
@@ -24,13 +25,29 @@ Correct = NDArray[np.bool_]
 EVAL_PIXELS = 1024 * 64 * 64  # of a batch: 1024 small images, 83 of 224 x 224
 
 
+def shared_batches(
+    data: ImageData, images: Images, device: torch.device, team: Team = ALONE
+) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Every n-th batch of a set for each process of a ``team``: where it is in the set, normalised images, labels.
+
+    Batches have a size that suits the images', and hold the same images whatever the number of processes; only those of
+    this process are read.
+    """
+    height, width = images.size
+    size = min(1024, max(1, EVAL_PIXELS // (height * width)))
+    own: dict[str, Any] = {"places": range(team.rank * size, (team.rank + 1) * size)} if team.size > 1 else {}
+    for round_, batch in enumerate(images.batches(size * team.size, **own)):
+        if len(batch):
+            first = (round_ * team.size + team.rank) * size
+            here = normalise(moved(batch.images, device), data.mean, data.std)
+            yield slice(first, first + len(batch)), here, moved(batch.labels, device)
+
+
 def normalised_batches(
     data: ImageData, images: Images, device: torch.device
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches (normalised images, labels) in order, of a size that suits the images'."""
-    height, width = images.size
-    for batch in images.batches(min(1024, max(1, EVAL_PIXELS // (height * width)))):
-        yield normalise(batch.images.to(device), data.mean, data.std), batch.labels.to(device)
+    """All batches (normalised images, labels) in order, of a size that suits the images'."""
+    return ((batch, labels) for _, batch, labels in shared_batches(data, images, device))
 
 
 def accuracy(
@@ -58,17 +75,12 @@ def correct(
 
     With ``paths``, one per image, it is a function of images and paths. Each process of a ``team`` does every n-th batch.
     """
-    parts, first = [], 0
+    right = torch.zeros(len(images), dtype=torch.uint8, device=device)
     with torch.inference_mode():
-        for number, (batch, labels) in enumerate(normalised_batches(data, images, device)):
-            rows = slice(first, first + len(labels))
-            if number % team.size == team.rank:
-                own = () if paths is None else ((paths[0][rows], paths[1][rows]),)
-                parts.append((predict(batch, *own).argmax(1) == labels).byte())
-            else:
-                parts.append(torch.zeros_like(labels, dtype=torch.uint8))
-            first = rows.stop
-        return team.add_up(torch.cat(parts)).cpu().numpy().astype(np.bool_)
+        for rows, batch, labels in shared_batches(data, images, device, team):
+            own = () if paths is None else ((paths[0][rows], paths[1][rows]),)
+            right[rows] = (predict(batch, *own).argmax(1) == labels).byte()
+    return team.add_up(right).cpu().numpy().astype(np.bool_)
 
 
 def multipath_accuracy(
@@ -98,33 +110,41 @@ def evaluate_architecture(
 
 
 def calibration_batches(
-    data: ImageData, count: int, device: torch.device, seed: int = 0, size: int = 256
-) -> Iterator[Tensor]:
+    data: ImageData, count: int, device: torch.device, seed: int = 0, size: int = 256, team: Team = ALONE
+) -> Iterator[Tensor | None]:
     """``count`` normalised training images (all, if there are fewer), in an order that depends on the seed.
 
-    A last batch of a single image is left out: it may have no variance.
+    A last batch of a single image is left out: it may have no variance. In a ``team`` each process gets every n-th batch,
+    and None where it has none while another one has.
     """
     left = min(count, len(data.train))
-    for batch in data.train.batches(min(size, left), seed=seed):
-        images = batch.images[:left]
-        if len(images) > 1:
-            yield normalise(images.to(device), data.mean, data.std)
-        left -= len(images)
-        if not left:
+    size = min(size, left)
+    own: dict[str, Any] = {"places": range(team.rank * size, (team.rank + 1) * size)} if team.size > 1 else {}
+    for batch in data.train.batches(size * team.size, seed=seed, **own):
+        mine = batch.images[: max(0, left - team.rank * size)]
+        yield normalise(moved(mine, device), data.mean, data.std) if len(mine) > 1 else None
+        left -= size * team.size
+        if left <= 0:
             return
 
 
-def calibrate_multipath(supernet: Supernet, data: ImageData, count: int, seed: int = 0) -> None:
+def calibrate_multipath(
+    supernet: Supernet, data: ImageData, count: int, seed: int = 0, team: Team = ALONE
+) -> None:
     """Re-estimate the supernet's own norms on uniformly drawn paths of ``count`` training images."""
     drawn = generator(seed, "recalibration")
-    batches = calibration_batches(data, count, device_of(supernet), seed)
-    recalibrate_supernet(
-        supernet,
-        (
-            lambda batch=batch: supernet(batch, sample_paths(supernet.space, len(batch), drawn))  # type: ignore[misc]
-            for batch in batches
-        ),
-    )
+    count = min(count, len(data.train))
+    size = min(256, count)
+
+    def one_pass(number: int, batch: Tensor | None) -> Callable[[], Tensor] | None:
+        """Every process draws the paths of all batches, in their order."""
+        firsts = range(number * team.size * size, count, size)[: team.size]
+        lengths = [min(size, count - first) for first in firsts]
+        paths = [sample_paths(supernet.space, length, drawn) for length in lengths if length > 1]
+        return None if batch is None else lambda: supernet(batch, paths[team.rank])
+
+    batches = calibration_batches(data, count, device_of(supernet), seed, size, team)
+    recalibrate_supernet(supernet, (one_pass(*item) for item in enumerate(batches)), team)
 
 
 def device_of(network: nn.Module) -> torch.device:

@@ -11,8 +11,10 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from binas.base.errors import CheckpointError, TrainingError
 from binas.base.identity import changes
 from binas.data.augment import Augmentation, resize
 from binas.data.dataset import ImageData
-from binas.data.images import Batch
+from binas.data.images import Batch, moved
 from binas.supernet.network import keep_memory
 from binas.training.checkpoint import (
     Checkpoint,
@@ -37,6 +39,7 @@ from binas.training.checkpoint import (
 from binas.training.config import GROWN, Phase, TrainSettings
 from binas.training.randomness import derived_seed
 from binas.training.reporting import Reporter
+from binas.training.shared_norms import shared_statistics
 from binas.training.team import ALONE, Shards, Team
 
 Metrics = dict[str, float]
@@ -47,7 +50,8 @@ PROGRESS, WEIGHTS, BEST = "progress", "weights", "best"  # names of checkpoints
 class Step:
     """What one shard of a training step gets: augmented, normalised images and where they come from.
 
-    ``other`` and ``weight`` are those of mixup: image i is weight * i + (1 - weight) * other[i].
+    ``other`` and ``weight`` are those of mixup: image i is weight * i + (1 - weight) * other[i]; one weight, or one each,
+    (n, 1).
     """
 
     epoch: int
@@ -56,8 +60,36 @@ class Step:
     labels: Tensor
     indices: Tensor
     other: Tensor | None
-    weight: float
+    weight: float | Tensor
     shard: int = 0
+
+
+def together(steps: Sequence[Step]) -> Step:
+    """Several shards of a batch as one; each keeps its own augmentation and mixup."""
+    if len(steps) == 1:
+        return steps[0]
+    first, sizes = steps[0], [len(step.labels) for step in steps]
+    images, labels, indices = (
+        torch.cat([getattr(step, name) for step in steps]) for name in ("images", "labels", "indices")
+    )
+    weights = torch.cat(
+        [
+            labels.new_full((n, 1), float(step.weight), dtype=torch.float32)
+            for n, step in zip(sizes, steps, strict=True)
+        ]
+    )
+    begins = [sum(sizes[:number]) for number in range(len(sizes))]
+    others = [begin + step.other for begin, step in zip(begins, steps, strict=True) if step.other is not None]
+    return Step(
+        first.epoch,
+        first.batch,
+        images,
+        labels,
+        indices,
+        torch.cat(others) if others else None,
+        weights,
+        first.shard,
+    )
 
 
 LossOf = Callable[[nn.Module, Step], Tensor]
@@ -135,7 +167,7 @@ class _Training:
         self.augment = Augmentation.of(job.data, phase.augment)
         self.network = job.network.to(job.accelerator.device)
         self.optimizer = make_optimizer(self.network, phase)
-        self.shards = Shards(self.network, job.team, check_shards(job))
+        self.shards = Shards(self.network, job.team, check_shards(job), phase.statistics == "batch")
         self.average = Average(self.network, phase.ema) if phase.ema else None
         self.epoch = self.batch = 0
         self.loss = 0.0  # sum over the batches of this epoch
@@ -152,8 +184,13 @@ class _Training:
         try:
             if not self._position():
                 self._consider_start()
-            while self.epoch < job.phase.epochs:
-                self._one_epoch()
+            with (
+                shared_statistics(self.network, job.team)
+                if job.phase.statistics == "batch"
+                else nullcontext()
+            ):
+                while self.epoch < job.phase.epochs:
+                    self._one_epoch()
         finally:
             job.reporter.finish()
         network = self._result()
@@ -176,15 +213,16 @@ class _Training:
 
     def _one_epoch(self) -> None:
         self.network.train()
-        for batch in self._batches():
-            self._one_batch(batch)
+        batches = self._batches()
+        while together := list(islice(batches, self.job.phase.accumulate)):
+            self._one_step(together)
         self._finish_epoch()
 
     def _batches(self) -> Iterator[Batch]:
         """What is left of this epoch: of each batch, the images of the shards of this process."""
         job, size = self.job, self.job.phase.batch_size
-        own = self.shards.places(size)
-        given: dict[str, Any] = {} if own is None else {"places": own}
+        given: dict[str, Any] = {"places": self.shards.places(size), "crop": self.augment.crop}
+        given = {name: value for name, value in given.items() if value is not None}
         return job.data.train.batches(
             size, seed=job.config.seed, epoch=self.epoch, start=self.batch, drop_last=True, **given
         )
@@ -195,54 +233,51 @@ class _Training:
     def _position(self) -> int:
         return self.epoch * self.batches + self.batch
 
-    def _step(self, batch: Batch, shard: int) -> Step:
-        """One shard of a batch."""
-        job, place = self.job, (self.epoch, self.batch)
+    def _step(self, batch: Batch, shard: int, number: int) -> Step:
+        """One shard of a batch, the ``number``-th from here on."""
+        job, place = self.job, (self.epoch, self.batch + number)
         rows, device = self.shards.rows(shard, job.phase.batch_size), job.accelerator.device
         seed = derived_seed(job.config.seed, f"augment {job.name}", *place, shard)
-        changed = self.augment(batch.images[rows].to(device), seed)
-        images = resize(changed.images, self._side())
-        labels, indices = batch.labels[rows].to(device), batch.indices[rows]
+        changed = self.augment(moved(batch.images[rows], device), seed)
+        images = resize(changed.images, self._side(number))
+        labels, indices = moved(batch.labels[rows], device), batch.indices[rows]
         return Step(*place, images, labels, indices, changed.other, changed.weight, shard)
 
-    def _side(self) -> int:
-        """The shorter side of this step's images in pixels."""
-        phase = self.job.phase
-        return image_side(phase, min(self.job.data.size), self._position() / (phase.epochs * self.batches))
+    def _side(self, number: int) -> int:
+        """The shorter side in pixels of the images of a batch, the ``number``-th from here on."""
+        phase, position = self.job.phase, self._position() + number
+        return image_side(phase, min(self.job.data.size), position / (phase.epochs * self.batches))
 
-    def _one_batch(self, batch: Batch) -> None:
-        """Forward, backward and, once enough batches are added up, a step of the optimizer."""
+    def _one_step(self, batches: list[Batch]) -> None:
+        """Forward and backward of some batches, whose gradients are added up, and a step of the optimizer."""
         job, phase = self.job, self.job.phase
-        done = self.batch + 1
-        last = done % phase.accumulate == 0 or done == self.batches  # nothing is left over for another epoch
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate(self.batch)
-        first = self.batch // phase.accumulate * phase.accumulate
-        added_up = min(phase.accumulate, self.batches - first)
 
-        def shard_loss(shard: int) -> Tensor:
-            step = self._step(batch, shard)
+        def piece_loss(piece: range, number: int) -> Tensor:
+            step = together([self._step(batches[number], shard, number) for shard in piece])
             with job.accelerator.autocast():
                 loss = job.loss_of(self.network, step)
-            job.accelerator.backward(loss / added_up)
+            job.accelerator.backward(loss * self.shards.share(piece, phase.batch_size) / len(batches))
             return loss.detach()
 
-        value = self.shards.backward(shard_loss)
-        if not math.isfinite(value):
-            raise TrainingError(
-                f"{job.name}: the loss became {value} in epoch {self.epoch + 1}, batch {done}. Lower "
-                f"{job.setting}.learning_rate or set {job.setting}.clip; the last checkpoint is kept."
-            )
-        if last:
-            if phase.clip is not None:
-                job.accelerator.clip_grad_norm_(self.network.parameters(), phase.clip)
-            self.stepper.step()
-            self.stepper.zero_grad()
-            if self.average:
-                self.average.update(self.network)
-        self.batch, self.loss = self.batch + 1, self.loss + value
-        job.reporter.advance(self._position(), loss=value)
-        if last and time.monotonic() - self.saved >= job.config.checkpoint_seconds:
+        values = self.shards.backward(piece_loss, phase.batch_size, len(batches))
+        for number, value in enumerate(values, self.batch + 1):
+            if not math.isfinite(value):
+                raise TrainingError(
+                    f"{job.name}: the loss became {value} in epoch {self.epoch + 1}, batch {number}. Lower "
+                    f"{job.setting}.learning_rate or set {job.setting}.clip; the last checkpoint is kept."
+                )
+        if phase.clip is not None:
+            job.accelerator.clip_grad_norm_(self.network.parameters(), phase.clip)
+        self.stepper.step()
+        self.stepper.zero_grad()
+        if self.average:
+            self.average.update(self.network)
+        for value in values:
+            self.batch, self.loss = self.batch + 1, self.loss + value
+            job.reporter.advance(self._position(), loss=value)
+        if time.monotonic() - self.saved >= job.config.checkpoint_seconds:
             self._save()
 
     def _rate(self, batch: int) -> float:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from binas.data.dataset import ImageData
 from binas.training.checkpoint import has_checkpoint, load_checkpoint, save_checkpoint, weights_digest
 from binas.training.config import Distillation
-from binas.training.evaluation import device_of, normalised_batches
+from binas.training.evaluation import device_of, shared_batches
 from binas.training.loop import Step
 from binas.training.team import ALONE, Team
 
@@ -21,7 +21,7 @@ CACHE_VALUES = 20_000_000  # logits kept in memory by "auto": 80 MB
 
 
 def targets(
-    labels: Tensor, classes: int, smoothing: float, other: Tensor | None = None, weight: float = 1.0
+    labels: Tensor, classes: int, smoothing: float, other: Tensor | None = None, weight: float | Tensor = 1.0
 ) -> Tensor:
     """Probabilities (n, classes): one-hot, mixed with those of image ``other[i]`` (mixup), then smoothed.
 
@@ -45,7 +45,7 @@ def distillation_loss(logits: Tensor, teacher: Tensor, temperature: float) -> Te
     return temperature**2 * F.kl_div(student, target, reduction="batchmean", log_target=True)
 
 
-def mixed_logits(teacher: Tensor, other: Tensor | None, weight: float) -> Tensor:
+def mixed_logits(teacher: Tensor, other: Tensor | None, weight: float | Tensor) -> Tensor:
     """Teacher logits of a mixed image: log of the mixed probabilities of its two parts."""
     if other is None:
         return teacher
@@ -109,9 +109,6 @@ class Teacher:
         """Each process of the team computes every n-th batch, and has zeros for the others."""
         device = device_of(self.network)
         logits = torch.zeros(len(data.train), len(data.classes), device=device)
-        first = 0
-        for number, (images, labels) in enumerate(normalised_batches(data, data.train, device)):
-            if number % self.team.size == self.team.rank:
-                logits[first : first + len(labels)] = self.network(images)
-            first += len(labels)
+        for rows, images, _ in shared_batches(data, data.train, device, self.team):
+            logits[rows] = self.network(images)
         return self.team.add_up(logits).cpu()

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from binas.base.errors import DataError, TrainingError
 from binas.base.identity import flattened
+from binas.base.workers import launched
 from binas.data.augment import Augmentation
 from binas.data.dataset import ImageData
 from binas.space.architecture import Architecture
@@ -48,7 +49,7 @@ from binas.training.loop import PROGRESS, WEIGHTS, Job, LossOf, Metrics, Step, c
 from binas.training.losses import Teacher, distillation_loss, soft_cross_entropy, targets
 from binas.training.randomness import derived_seed, generator
 from binas.training.reporting import Reporter
-from binas.training.team import ALONE, Team, launched
+from binas.training.team import ALONE, Team
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -167,7 +168,9 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
     return _train_or_read(
         job,
         supernet,
-        lambda done: calibrate_multipath(done, bench.data, phase.recalibration, bench.config.seed),
+        lambda done: calibrate_multipath(
+            done, bench.data, phase.recalibration, bench.config.seed, bench.team
+        ),
     )
 
 
@@ -250,7 +253,8 @@ def _starting_network(
     if phase.from_scratch:
         return fresh_network(supernet.space, architecture, bench.config.seed)
     network = extract(supernet, architecture)
-    recalibrate(network, calibration_batches(bench.data, phase.recalibration, device_of(supernet)))
+    batches = calibration_batches(bench.data, phase.recalibration, device_of(supernet), team=bench.team)
+    recalibrate(network, batches, bench.team)
     return network
 
 

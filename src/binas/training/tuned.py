@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from binas.data.dataset import ImageData
 from binas.space.architecture import Architecture
 from binas.supernet.network import Supernet, extract
 from binas.supernet.static import StaticNetwork
@@ -18,14 +17,13 @@ def judge(
     network: StaticNetwork, supernet: Supernet, architecture: Architecture, bench: Bench, recalibration: int
 ) -> Judgement:
     """Judge what :func:`binas.training.fine_tune` returned for the same arguments. Done once, after all choices."""
-    data = bench.data
-    before = extract(supernet, architecture).eval()
-    recalibrate(before, calibration_batches(data, recalibration, device_of(supernet)))
+    before, device = extract(supernet, architecture).eval(), device_of(supernet)
+    recalibrate(before, calibration_batches(bench.data, recalibration, device, team=bench.team), bench.team)
     best = load_checkpoint(bench.folder / "finetune", BEST)
-    return Judgement(_held_out(before, data), _held_out(network, data), int(best.values["epoch"]))
+    return Judgement(_held_out(before, bench), _held_out(network, bench), int(best.values["epoch"]))
 
 
-def _held_out(network: StaticNetwork, data: ImageData) -> HeldOut:
-    device = device_of(network)
-    parts = (accuracy(network, data, images, device) for images in (data.validation, data.test))
+def _held_out(network: StaticNetwork, bench: Bench) -> HeldOut:
+    data, device = bench.data, device_of(network)
+    parts = (accuracy(network, data, images, device, bench.team) for images in (data.validation, data.test))
     return HeldOut(*parts)

@@ -1,0 +1,142 @@
+"""Processes of a launcher as workers of the first one: answers, errors, ends. Nothing here needs torch."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+HERE = str(Path(__file__).parent)
+SCRIPT = """
+import os, sys, time, threading
+from pathlib import Path
+sys.path.insert(0, {here!r})
+from binas.base import ranks, workers
+from binas.base.launch import Launch
+from binas.base.workers import share_out
+import pieces
+
+class Files:
+    def set(self, key, value):
+        (Path({folder!r}) / "new").write_text(value)
+        (Path({folder!r}) / "new").rename(Path({folder!r}) / key)
+    def get(self, key):
+        while not (Path({folder!r}) / key).exists():
+            time.sleep(0.02)
+        return (Path({folder!r}) / key).read_bytes()
+
+ranks.ALARM_SECONDS, ranks.TOLD_SECONDS = 0.2, 0.0
+launch = Launch({rank}, {size}, {rank}, {size}, "127.0.0.1", 1)
+if launch.rank:
+    ranks.hold_signals()
+    ranks.follow(Files(), launch)
+crew = ranks.gather(Files(), launch)
+workers.enlist(crew)
+print("all here", flush=True)
+{work}
+ranks.dismiss_all(crew, 0)
+"""
+
+
+class Job:
+    """Some processes that were launched, the first one doing ``work``."""
+
+    def __init__(self, folder, work, size=2):
+        self.processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", self._script(folder, rank, size, textwrap.dedent(work))],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for rank in range(size)
+        ]
+
+    def _script(self, folder, rank, size, work):
+        return SCRIPT.format(here=HERE, folder=str(folder), rank=rank, size=size, work=work)
+
+    def heard(self):
+        """The next line of the first process."""
+        return self.processes[0].stdout.readline().strip()
+
+    def end(self):
+        """Exit codes, and all that was said on stderr."""
+        said = [process.communicate()[1] for process in self.processes]
+        return [process.returncode for process in self.processes], said
+
+
+def test_the_others_do_what_the_first_one_shares_out_and_end_with_it(tmp_path):
+    work = """
+    import json
+    print(json.dumps(list(share_out(pieces.times, [3], range(7), 2))), flush=True)
+    results = share_out(pieces.times, [1], range(5), 2)
+    next(results)
+    results.close()  # who stops early gets no answers of before
+    try:
+        list(share_out(pieces.times, [1], [1, -1, 2], 2))
+    except workers.BinasError as error:
+        print(error, flush=True)
+    print(json.dumps([workers.launched(), list(share_out(pieces.times, [5], range(4), 2))]), flush=True)
+    """
+    job = Job(tmp_path, work, 3)
+    assert job.heard() == "all here"
+    assert json.loads(job.heard()) == [0, 3, 6, 9, 12, 15, 18]
+    assert job.heard() == "-1 is negative."
+    assert json.loads(job.heard()) == [3, [0, 5, 10, 15]]
+    assert job.end() == ([0, 0, 0], ["", "", ""])
+
+
+WAITING = """
+class Told(workers.Progress):
+    def say(self, text):
+        print("busy", flush=True)
+list(share_out(pieces.waiting, [], [0], 1, Told()))
+"""
+ALONE = "print('busy', flush=True); time.sleep(600)"
+
+
+@pytest.mark.parametrize("work", [WAITING, ALONE])
+def test_one_that_dies_takes_all_down_with_one_message(tmp_path, work):
+    """Also when the first one is busy with something else, and does not listen."""
+    job = Job(tmp_path, work, 3)
+    assert [job.heard(), job.heard()] == ["all here", "busy"]
+    job.processes[1].kill()
+    codes, said = job.end()
+    assert codes[1] == -signal.SIGKILL
+    assert codes[0] != 0
+    assert codes[2] == 2
+    assert "process 1 of this job is gone" in said[0]
+    assert not said[1]
+
+
+def test_the_first_one_that_dies_takes_all_down_and_the_second_says_so(tmp_path):
+    job = Job(tmp_path, ALONE, 3)
+    assert [job.heard(), job.heard()] == ["all here", "busy"]
+    job.processes[0].kill()
+    codes, said = job.end()
+    assert codes == [-signal.SIGKILL, 2, 2]
+    assert "the first process of this job is gone" in said[1]
+    assert not said[2]
+
+
+def test_one_that_is_told_to_stop_tells_the_first(tmp_path):
+    work = """
+    import signal
+    heard = threading.Event()
+    for number in ranks.STOPS:
+        signal.signal(number, lambda n, _: (print("told", n, flush=True), heard.set()))
+    print("busy", flush=True)
+    while not heard.wait(0.05):
+        pass
+    ranks.dismiss_all(crew, 130)
+    sys.exit(130)
+    """
+    job = Job(tmp_path, work)
+    assert [job.heard(), job.heard()] == ["all here", "busy"]
+    os.kill(job.processes[1].pid, signal.SIGTERM)
+    assert job.heard() == f"told {int(signal.SIGTERM)}"
+    assert job.end() == ([130, 130], ["", ""])

@@ -1,0 +1,88 @@
+"""Whole runs in processes of a launcher: the same as in one process, also after one of them was killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tiny_run import final, write_config
+
+PARTS = ("train.heaviest", "train.supernet", "finetune")
+SHARDS = [f"--set={part}.shards=2" for part in PARTS]
+CALL = ["-m", "binas"]
+
+
+def environment(**more):
+    """That of a process of its own, which computes with one thread."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", **more}
+
+
+def slurm(*command):
+    """Two processes as srun would start them; the first one first."""
+    job = {"SLURM_NTASKS": "2", "SLURM_JOB_ID": str(os.getpid()), "SLURM_NNODES": "1"}
+    return [
+        subprocess.Popen(
+            [sys.executable, *CALL, *map(str, command)],
+            env=environment(**job, SLURM_PROCID=str(rank), SLURM_LOCALID=str(rank)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+
+
+def ended(processes):
+    """Exit codes, and what each has said on stdout and stderr."""
+    said = [process.communicate() for process in processes]
+    return [process.returncode for process in processes], said
+
+
+@pytest.mark.slow
+def test_a_run_under_torchrun_is_that_of_one_process(tmp_path):
+    config = write_config(tmp_path, compare={"random": 2, "tune": 1})
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    for out, before in (("alone", []), ("launched", launcher)):
+        command = [sys.executable, *before, *CALL, "run", config, "--out", tmp_path / out, *SHARDS, "--quiet"]
+        done = subprocess.run(
+            [str(word) for word in command], env=environment(), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert done.stdout.count("Report: ") == 1  # only the first process speaks
+    assert final(tmp_path / "alone") == final(tmp_path / "launched")
+
+
+@pytest.mark.slow
+def test_a_process_is_killed_and_the_same_command_goes_on(tmp_path):
+    config = write_config(tmp_path)
+    longer = ["--set=train.heaviest.epochs=4", "--set=train.checkpoint_seconds=0"]
+    command = ["--config", config, "--quiet", *SHARDS[:2], *longer]
+    processes = slurm("train", tmp_path / "launched", *command)
+    while not (tmp_path / "launched" / "heaviest" / "progress.json").exists():
+        assert all(process.poll() is None for process in processes)
+        time.sleep(0.05)
+    processes[1].kill()
+    codes, said = ended(processes)
+    assert codes == [2, -signal.SIGKILL]
+    assert said[0][1].count("error: ") == 1
+    assert "process 1 of this job is gone" in said[0][1]
+    codes, said = ended(slurm("train", tmp_path / "launched", *command))
+    assert codes == [0, 0], said
+    assert not said[1][0]
+    alone = subprocess.run(
+        [sys.executable, *CALL, "train", str(tmp_path / "alone"), *map(str, command)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert alone.returncode == 0, alone.stderr
+    weights = [
+        sorted(path.relative_to(tmp_path / out).as_posix() for path in (tmp_path / out).glob("*/weights-*"))
+        for out in ("alone", "launched")
+    ]
+    assert len(weights[0]) == 2
+    assert weights[0] == weights[1]  # files are named by their content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -49,9 +50,9 @@ class Solution:
     nodes: int
 
 
-def solve_linear(program: LinearProgram, **settings: Setting) -> Solution:
-    """Solve a program once; ``settings`` are options of HiGHS."""
-    return Model(program, settings).run()
+def solve_linear(program: LinearProgram, seconds: float = math.inf, **settings: Setting) -> Solution:
+    """Solve a program once, for at most so long; ``settings`` are options of HiGHS."""
+    return Model(program, settings).run(seconds)
 
 
 class Model:
@@ -87,8 +88,9 @@ class Model:
         """One more row: values' x[columns] <= upper."""
         self.highs.addRow(-self.highspy.kHighsInf, upper, len(columns), columns.astype(np.int32), values)
 
-    def run(self) -> Solution:
-        """Solve (again)."""
+    def run(self, seconds: float = math.inf) -> Solution:
+        """Solve (again), for at most so long."""
+        self.highs.setOptionValue("time_limit", seconds)
         if self.highs.run() == self.highspy.HighsStatus.kError:  # its threads are those of another model
             self.highs.resetGlobalScheduler(True)
             self.highs.run()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from binas.search.deadline import NEVER, Deadline, TimeUpError
 from binas.search.dual import Padded, improve, solve_dual
 from binas.search.labels import Labels, Merge, decode, nothing
-from binas.search.lagrangian import Exact, Neighbourhood, Outcome, all_reachable, exact_of
+from binas.search.lagrangian import Exact, Neighbourhood, Outcome, all_reachable, exact_of, halved
 from binas.search.merging import TooManyError, lagrangian_values, sums_above
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
@@ -132,19 +132,14 @@ class _Halves:
         return Exact(value, depths[0], configs[0], self.candidates)
 
     def _lists(self, gap: float, rng: np.random.Generator | None) -> tuple[Labels, Labels]:
-        """Both halves: stages go, largest first, to the one that is smaller so far."""
+        """Both halves."""
         stages = self.near.stages(gap)
         if rng is not None:
             tilt = self._tilt([self.sign * stage.data[1] for stage in stages])
             few = int(min(self.most, THINNED) ** 0.5)
             stages = [_draw(stage, few, tilt * self.sign * stage.data[1], rng) for stage in stages]
-        sizes = [0.0, 0.0]
-        halves: tuple[list[Labels], list[Labels]] = ([], [])
-        for stage in sorted(stages, key=len, reverse=True):
-            smaller = int(sizes[1] < sizes[0])
-            sizes[smaller] += float(np.log(max(len(stage), 1)))
-            halves[smaller].append(stage)
-        return self._fold(halves[0], gap, rng), self._fold(halves[1], gap, rng)
+        one, two = halved(stages)
+        return self._fold(one, gap, rng), self._fold(two, gap, rng)
 
     def _tilt(self, costs: list[Array]) -> float:
         """t such that labels drawn with weights exp(t * cost) cost, on average, what the band asks for (by bisection)."""
@@ -161,7 +156,7 @@ class _Halves:
         """All sums of some stages within the gap, of those with equal costs the best; sorted by cost."""
         total, reached, multipliers = nothing(self.terms.rows), 0.0, self.near.at.multipliers
         few = min(self.most, THINNED)
-        for stage in sorted(stages, key=len):
+        for stage in stages:
             if rng is not None:
                 total = _draw(total, few // max(1, len(stage)), np.zeros(len(total)), rng)
             reached += float(lagrangian_values(stage.data, multipliers).max(initial=-np.inf))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from binas.search.deadline import NEVER, Deadline, TimeUpError
 from binas.search.dual import Padded, Relaxed, cheapest, improve, indices_of, solve_dual
 from binas.search.labels import Labels, choices, decode, nothing, unite
-from binas.search.merging import TooManyError, lagrangian_values, sums_above
+from binas.search.merging import TooManyError, best_sums, lagrangian_values, sums_above
 from binas.search.terms import Terms
 from binas.space.architecture import Architecture
 
@@ -140,22 +140,32 @@ class Neighbourhood:
         return sum(float(part.sum()) for part in parts)
 
     def whole(self, gap: float) -> tuple[Labels, int]:
-        """Architectures within the budgets and the gap; and how many sums were tried.
+        """Architectures within the budgets and the gap, with a ``rank`` only so many, the best; and how many sums were tried.
 
-        With a ``rank`` only so many, the best.
+        Under one budget two halves of the stages are folded, and the best pairs of them found by sorting.
         """
-        stages = sorted(self.stages(gap), key=len)
-        rows, multipliers = self.padded.terms.rows, self.at.multipliers
-        lows = np.array([stage.data[1:].min(axis=1, initial=np.inf) for stage in stages]).reshape(len(stages), -1)
-        after = np.vstack([np.cumsum(lows[::-1], axis=0)[::-1][1:], np.zeros(rows)])
-        total, count, reached = nothing(rows), 0, 0.0
+        stages, rank = sorted(self.stages(gap), key=len), self.rank
+        if rank is None or self.padded.terms.rows != 1:
+            return self._folded(stages, np.zeros(self.padded.terms.rows), gap, rank is not None)
+        halves = halved(stages)
+        lows = [_lows(half).sum(axis=0) for half in halves]
+        (one, first), (two, second) = (
+            self._folded(half, low, gap, False) for half, low in zip(halves, lows[::-1], strict=True)
+        )
+        self.deadline.check()
+        return best_sums(one, two, float(self.padded.budget[0]), rank), first + second
+
+    def _folded(self, stages: list[Labels], others: Array, gap: float, last: bool) -> tuple[Labels, int]:
+        """Some stages beside ``others`` of at least that cost; where they are the ``last``, only the best matter."""
+        lows, multipliers = _lows(stages), self.at.multipliers
+        after = others + np.vstack([np.cumsum(lows[::-1], axis=0)[::-1][1:], np.zeros_like(others)])
+        total, count, reached = nothing(len(others)), 0, 0.0
         for k, stage in enumerate(stages):
-            reached += _best(stage, multipliers)
-            caps, last = self.padded.budget - after[k], k == len(stages) - 1
+            reached += float(lagrangian_values(stage.data, multipliers).max(initial=-np.inf))
             count += len(total) * len(stage)
             total = sums_above(
-                total, stage, multipliers, reached - gap, self.most,
-                caps=caps, rank=self.rank, rows=0 if last and self.rank else None, deadline=self.deadline,
+                total, stage, multipliers, reached - gap, self.most, caps=self.padded.budget - after[k],
+                rank=self.rank, rows=0 if last and k == len(stages) - 1 else None, deadline=self.deadline,
             )  # fmt: skip
         return total, count
 
@@ -202,10 +212,16 @@ class Neighbourhood:
         return Exact(float(labels.data[0, place] + terms.constant[0]), depths[0], configs[0], count)
 
 
-def _best(labels: Labels, multipliers: Array) -> float:
-    return float(lagrangian_values(labels.data, multipliers).max(initial=-np.inf))
+def _lows(stages: list[Labels]) -> Array:
+    """The least of each cost row in each stage, (stages, rows)."""
+    return np.array([stage.data[1:].min(axis=1, initial=np.inf) for stage in stages]).reshape(len(stages), -1)
 
 
-def to_architecture(terms: Terms, depths: Ints, configs: Ints) -> Architecture:
-    """The architecture of index arrays."""
-    return terms.space.from_indices(depths.tolist(), configs.tolist())
+def halved(stages: list[Labels]) -> tuple[list[Labels], list[Labels]]:
+    """Two halves of about as many sums: stages go, largest first, to the one that is smaller so far; each by rising size."""
+    sizes, halves = [0.0, 0.0], (list[Labels](), list[Labels]())
+    for stage in sorted(stages, key=len, reverse=True):
+        smaller = int(sizes[1] < sizes[0])
+        sizes[smaller] += float(np.log(max(len(stage), 1)))
+        halves[smaller].insert(0, stage)
+    return halves

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from itertools import count
-from types import SimpleNamespace
 
 import numpy as np
 import pytest

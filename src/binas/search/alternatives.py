@@ -40,7 +40,7 @@ MOST = 1000
 MOST_BY_PROGRAM = 50
 PRICE_NODES = 500  # of the search tree for each price: the same answer on every machine
 FIRST = 1.25  # of the optimum's distance from the bound, where the growing begins
-GROWTH = 1.5
+GROWTH = 2.0
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ class _Listing:
         near = Neighbourhood(self.padded, self.dual.relaxed, most, number + 1, self.deadline)
         slack = near.slack + 1e-9 * max(1.0, abs(self.optimum.accuracy))
         widest = min(self.least + distance, self._widest(near))
-        gap = min(widest, self._enough(number), max(FIRST * self.least, 1e-5 * near.widest))
+        gap = min(widest, self._enough(number), max(FIRST * self.least, 1e-6 * near.widest))
         listed = _Listed([self.optimum.architecture], False, self.optimum.accuracy)
         while True:
             try:
@@ -241,7 +241,7 @@ class _Listing:
             listed = self._read(labels, gap + slack, number, gap >= widest)
             if gap >= widest or len(listed.architectures) >= number:
                 return listed
-            gap = min(widest, max(GROWTH * gap, min(self._enough(number), 4 * gap)))
+            gap = min(widest, GROWTH * gap)
 
     def _widest(self, near: Neighbourhood) -> float:
         """value = UB - reduced costs - multipliers * unused budget: nothing feasible is further from UB than this."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from binas.search.deadline import NEVER, Deadline, TimeUpError
 from binas.search.dual import Padded, improve, solve_dual
 from binas.search.labels import Labels, Merge, decode, nothing
-from binas.search.lagrangian import Exact, Neighbourhood, Outcome, all_reachable, exact_of, halved
+from binas.search.lagrangian import Exact, Neighbourhood, Outcome, all_reachable, better, exact_of, halved
 from binas.search.merging import TooManyError, lagrangian_values, sums_above
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
@@ -84,7 +84,7 @@ class _Halves:
         try:
             while True:
                 gap = min(gap, self._short(best)) + self.near.slack
-                best = _better(best, self._pair(gap))
+                best = better(best, self._pair(gap))
                 if self._short(best) <= gap:
                     return Outcome(best, True, self.bound)
                 gap *= GROWTH
@@ -109,7 +109,7 @@ class _Halves:
         rng = np.random.default_rng(0)
         try:
             for _ in range(DRAWS):
-                best = _better(best, self._pair(gap, rng))
+                best = better(best, self._pair(gap, rng))
                 if self._stopped(best).proven:
                     break
         except (TooManyError, TimeUpError):  # by one stage alone
@@ -187,12 +187,6 @@ class _Halves:
         signs = (self.sign, -self.sign)
         bounds = {sign: sign * float(bound) for sign, bound in zip(signs, self.padded.budget, strict=False)}
         return bounds.get(-1.0, -np.inf), bounds.get(1.0, np.inf)
-
-
-def _better(one: Exact | None, two: Exact | None) -> Exact | None:
-    if one is None or two is None:
-        return one or two
-    return two if two.value > one.value else one
 
 
 def _best_of_equals(labels: Labels) -> Labels:

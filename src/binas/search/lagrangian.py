@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from binas.search.deadline import NEVER, Deadline, TimeUpError
 from binas.search.dual import Padded, Relaxed, cheapest, improve, indices_of, solve_dual
-from binas.search.labels import Labels, choices, decode, nothing, unite
+from binas.search.labels import Labels, Merge, choices, decode, nothing, unite
 from binas.search.merging import TooManyError, best_sums, lagrangian_values, sums_above
 from binas.search.terms import Terms
 from binas.space.architecture import Architecture
@@ -27,6 +27,9 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MAX_CANDIDATES = 3_000_000
+CROWDED = 3.0  # choices near the bound for each block; with more, a smaller gap is tried first
+SMALLER = 8.0
+GROWTH = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +41,9 @@ class Reduced:
     block_best: Array
 
     @classmethod
-    def at(cls, padded: Padded, multipliers: Array) -> Reduced:
+    def at(cls, padded: Padded, multipliers: Array, value_weight: float = 1.0) -> Reduced:
         """Reduced cost = best Lagrangian value of the stage minus its best with the choice forced."""
-        score, best, stage = padded.stage_scores(multipliers)
+        score, best, stage = padded.stage_scores(multipliers, value_weight)
         depths = stage.max(axis=1, keepdims=True) - stage
         # the least loss of a depth at which the block runs
         using = np.where(padded.active, depths[:, :, None], np.inf).min(axis=1)
@@ -88,13 +91,23 @@ def solve_exact(
     if gap <= 0:
         return Outcome(known, True, bound)
     near = Neighbourhood(padded, dual.relaxed, max_candidates, deadline=deadline)
-    try:
-        labels, count = near.whole(gap + near.slack)
-    except (TimeUpError, TooManyError):
-        return Outcome(known, gap <= enough, bound)
-    found = near.read(labels, count)
-    best = found if known is None or (found is not None and found.value > known.value) else known
-    return Outcome(best, True, -np.inf if best is None else best.value)
+    tried = near.first(gap)
+    while True:
+        try:
+            known = better(known, near.read(*near.whole(tried + near.slack)))
+        except (TimeUpError, TooManyError):
+            return Outcome(known, gap <= enough, bound)
+        gap = np.inf if known is None else bound - known.value
+        if gap <= tried or tried == np.inf:
+            return Outcome(known, True, -np.inf if known is None else known.value)
+        tried = min(gap, GROWTH * tried)
+
+
+def better(one: Exact | None, two: Exact | None) -> Exact | None:
+    """The one of higher value; of equals the first."""
+    if one is None or two is None:
+        return one or two
+    return two if two.value > one.value else one
 
 
 def all_reachable(padded: Padded) -> bool:
@@ -138,6 +151,16 @@ class Neighbourhood:
         """Nothing is further from the bound than this, but for what it leaves of the budgets."""
         parts = [part[np.isfinite(part)] for part in (self.reduced.configs, self.reduced.depths)]
         return sum(float(part.sum()) for part in parts)
+
+    def first(self, gap: float) -> float:
+        """The gap to begin with: a good answer is often far closer to the bound than the one known.
+
+        What is found within a smaller gap is the best of all, or at least a better one to go on with.
+        """
+        if not np.isfinite(gap):
+            return gap
+        near = int((self.reduced.configs <= gap).sum())
+        return gap / SMALLER if near > CROWDED * self.reduced.block_best.size else gap
 
     def whole(self, gap: float) -> tuple[Labels, int]:
         """Architectures within the budgets and the gap, with a ``rank`` only so many, the best; and how many sums were tried.
@@ -198,7 +221,10 @@ class Neighbourhood:
         return Labels(part.data + own[:, None], part.source)
 
     def _extended(self, prefix: Labels, block: Labels, floor: float) -> Labels:
-        """Add one block to every label."""
+        """Add one block to every label; where only its best config is near, no label gets further from the bound."""
+        if len(block) == 1:
+            every = np.arange(len(prefix))
+            return Labels(prefix.data + block.data, Merge(prefix, block, every, np.zeros_like(every)))
         return sums_above(
             prefix, block, self.at.multipliers, floor, self.most, rank=self.rank, deadline=self.deadline
         )

@@ -255,9 +255,6 @@ def sums_above(
     for more than ``most`` sums.
     """
     of_left, of_right = (lagrangian_values(labels.data, multipliers) for labels in (left, right))
-    if len(right) == 1 and caps is None:  # nothing is dominated that was not before
-        i = np.flatnonzero(of_left + of_right >= floor)
-        return Labels(left.data[:, i] + right.data, Merge(left, right, i, np.zeros(len(i), np.intp)))
     order = np.argsort(-of_right, kind="stable")
     counts = np.searchsorted(-of_right[order], of_left - floor, side="right")
     total = int(counts.sum())

@@ -17,7 +17,6 @@ Indices = NDArray[np.intp]
 
 BLOCK = 256
 STRONG = 512
-SWEEP = 4096
 
 
 def pareto(data: Array, rank: int = 1) -> Indices:
@@ -57,21 +56,27 @@ def _pareto_two(value: Array, cost: Array) -> Indices:
 
 
 def _ranked_two(value: Array, cost: Array, rank: int) -> Indices:
-    """By rising cost, what is above the ``rank``-th highest value so far; whole blocks are looked at at once first."""
+    """By rising cost, what is above the ``rank``-th highest value so far."""
     order = np.lexsort((-value, cost))
-    value, kept, top = value[order], list[int](), list[float]()
-    for start in range(0, len(order), SWEEP):
-        block = value[start : start + SWEEP]
-        fresh = np.flatnonzero(block > (top[0] if len(top) == rank else -np.inf))
-        for place, number in zip((start + fresh).tolist(), block[fresh].tolist(), strict=True):
-            if len(top) < rank:
-                heappush(top, number)
-            elif number > top[0]:
-                heapreplace(top, number)
-            else:
-                continue
-            kept.append(place)
+    order = order[_not_beaten(value[order], rank)]
+    kept, top = list[int](), list[float]()
+    for place, number in enumerate(value[order].tolist()):
+        if len(top) < rank:
+            heappush(top, number)
+        elif number > top[0]:
+            heapreplace(top, number)
+        else:
+            continue
+        kept.append(place)
     return order[np.array(kept, dtype=np.intp)]
+
+
+def _not_beaten(value: Array, rank: int) -> Indices:
+    """All but most of those that ``rank`` before them reach: dealt out to so many hands, the highest of every hand is one."""
+    rows = len(value) // rank
+    hands = np.maximum.accumulate(value[: rows * rank].reshape(rows, rank), axis=0).min(axis=1)
+    floor = np.repeat(np.append(-np.inf, hands), rank)[: len(value)]
+    return np.flatnonzero(value > floor)
 
 
 def staircase(data: Array) -> Indices:

@@ -28,6 +28,7 @@ from binas.estimators.objective import BilinearObjective, QuadraticObjective
 from binas.search.deadline import Deadline
 from binas.search.matrices import Bilinear, TightForm, paper_form, structure, tight_form
 from binas.search.problem import Evaluation, SearchProblem, evaluate
+from binas.search.reach import reachable
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import Options, Solver
 from binas.search.sparse import Sparse
@@ -223,12 +224,15 @@ class ProgramSolver(Solver, ABC):
 
         A point that keeps a limit only within the solver's tolerance is forbidden and the program run again.
         """
-        program = pose(problem)
-        deadline = options.deadline
+        smaller = reachable(problem)
+        if smaller is None:
+            return Answer(Status.INFEASIBLE)
+        program, deadline = pose(smaller), options.deadline
         if deadline.seconds is None:
             deadline = Deadline.after(PAPER_SECONDS)
         start = _usable_start(problem, options)
-        with contextlib.closing(self._model(program, options)) as model:
+        known = options.warm_start if options.warm_start in smaller.space else None
+        with contextlib.closing(self._model(program, replace(options, warm_start=known))) as model:
             outcome, judged, repairs = _run_until_kept(problem, program, model, deadline)
         return self._answer(outcome, judged, start, {"nodes": outcome.nodes, "repairs": repairs})
 

@@ -12,6 +12,7 @@ from binas.search.deadline import NEVER, Deadline
 from binas.search.highs import LinearProgram, Model, Setting
 from binas.search.matrices import TightForm, tight_form
 from binas.search.problem import Evaluation, SearchProblem, evaluate
+from binas.search.reach import reachable
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import Capabilities, Options, Solver
 from binas.search.sparse import Sparse
@@ -39,14 +40,20 @@ class Milp(Solver):
 
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
         """The proven optimum; solver tolerances are made harmless by cutting off points that break a limit."""
-        return self._next(problem, self._model(problem, options), options.deadline)
+        smaller = reachable(problem)
+        if smaller is None:
+            return Answer(Status.INFEASIBLE)
+        return self._next(problem, self._model(smaller, options), options.deadline)
 
     def in_order(self, problem: SearchProblem, deadline: Deadline = NEVER) -> Iterator[Evaluation]:
         """Architectures within the limits from the best downwards, each found by cutting off those before it.
 
         Ends early, without a word, past the deadline.
         """
-        model = self._model(problem, Options(deadline, gap=0.0))
+        smaller = reachable(problem)
+        if smaller is None:
+            return
+        model = self._model(smaller, Options(deadline, gap=0.0))
         while (
             found := self._next(problem, model, deadline)
         ).status is Status.OPTIMAL and found.architecture is not None:
@@ -56,7 +63,8 @@ class Milp(Solver):
     def _model(self, problem: SearchProblem, options: Options) -> _Model:
         form = tight_form(problem)
         scale = max(float(np.abs(form.objective).max(initial=0.0)), 1e-300)
-        return _Model(form, scale, self._settings(options, scale), options.warm_start)
+        start = options.warm_start if options.warm_start in problem.space else None
+        return _Model(form, scale, self._settings(options, scale), start)
 
     def _settings(self, options: Options, scale: float) -> dict[str, Setting]:
         """The options of HiGHS for an objective divided by ``scale``."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from binas.base.errors import ProblemError
 from binas.estimators.objective import DepthsObjective
-from binas.search.deadline import NEVER, Deadline, TimeUpError
+from binas.search.deadline import NEVER, Deadline, TimeLimit, TimeUpError
 from binas.search.depths import by_depths, highest_value
 from binas.search.dual import Padded, around, cheapest, improve, solve_dual
 from binas.search.labels import Labels, decode
@@ -62,7 +62,7 @@ def best_architectures(
     within: float | None = None,
     most: int = MOST,
     *,
-    time_limit: float | None = None,
+    time_limit: TimeLimit = None,
 ) -> Alternatives:
     """The ``count`` best distinct architectures, or all within ``within`` points of the best (at most ``most``).
 
@@ -117,7 +117,7 @@ def _best(problem: SearchProblem, question: _Question, deadline: Deadline) -> Al
     smaller = restricted(problem.on_link_scale())
     if smaller is None:
         return Alternatives((), True)
-    result, percent = solve(smaller, "auto", time_limit=deadline.seconds), problem.objective.percent
+    result, percent = solve(smaller, "auto", time_limit=deadline), problem.objective.percent
     best = result.evaluation
     if best is None or result.status is not Status.OPTIMAL:
         known = () if best is None else (evaluate(problem, best.architecture),)
@@ -163,7 +163,7 @@ def _over_depths(
             bounds.append(highest_value(part))
             items = items or [optimum.architecture]
             break
-        result = solve(part, "auto", time_limit=deadline.seconds)
+        result = solve(part, "auto", time_limit=deadline)
         best = result.evaluation
         complete = complete and result.status in (Status.OPTIMAL, Status.INFEASIBLE)
         bounds += [] if result.bound is None else [result.bound]
@@ -316,7 +316,7 @@ def look_around(
     count: int | None = None,
     within: float | None = None,
     *,
-    time_limit: float | None = None,
+    time_limit: TimeLimit = None,
 ) -> Surroundings:
     """The ``count`` best architectures or those ``within`` points of a result, without itself; prices where it is proven.
 
@@ -324,7 +324,7 @@ def look_around(
     """
     deadline, near = Deadline.after(time_limit), Alternatives((), True)
     if count is not None or within is not None:
-        best = best_architectures(result.problem, count, within, time_limit=deadline.seconds)
+        best = best_architectures(result.problem, count, within, time_limit=deadline)
         others = (item for item in best.items if item.architecture != result.architecture)
         near = replace(best, items=tuple(others))
     proven = result.status is Status.OPTIMAL
@@ -346,7 +346,7 @@ def prices(result: SearchResult, deadline: Deadline = NEVER) -> Iterator[Price]:
         if deadline.late or not math.isfinite(limit.value + limit.sign * more):
             continue
         moved = solve(
-            _moved(result.problem, limit, more), Auto(PRICE_NODES), time_limit=deadline.seconds
+            _moved(result.problem, limit, more), Auto(PRICE_NODES), time_limit=deadline
         )
         if moved.status is Status.OPTIMAL and moved.accuracy is not None:
             yield Price(limit, more, moved.accuracy - result.accuracy, moved.architecture)

@@ -24,8 +24,10 @@ class Deadline:
     clock: Clock = time.monotonic
 
     @classmethod
-    def after(cls, seconds: float | None, clock: Clock = time.monotonic) -> Deadline:
-        """So many seconds from now; None: never."""
+    def after(cls, seconds: TimeLimit, clock: Clock = time.monotonic) -> Deadline:
+        """So many seconds from now; None: never; a deadline that there is already stays."""
+        if isinstance(seconds, Deadline):
+            return seconds
         if seconds is not None and not seconds >= 0:
             raise ProblemError(f"the time limit is {seconds} s; it must be zero or more.")
         return NEVER if seconds is None or seconds == math.inf else cls(clock() + seconds, clock)
@@ -54,5 +56,8 @@ class Deadline:
         """The deadline of the first of so many equal parts of what is left."""
         return self if self.end == math.inf else replace(self, end=self.end - self.left * (1 - 1 / parts))
 
+
+TimeLimit = float | Deadline | None
+"""What a call may take: seconds, until a deadline, or as long as it likes."""
 
 NEVER = Deadline()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from binas.base.errors import ProblemError, TableError
 from binas.estimators.objective import DepthsObjective
 from binas.search.depths import by_depths
-from binas.search.deadline import Deadline
+from binas.search.deadline import Deadline, TimeLimit
 from binas.search.fold import MEMORY, Effort, fold
 from binas.search.labels import decode
 from binas.search.limits import Limit
@@ -171,7 +171,7 @@ def frontier(
     *,
     max_labels: int | None = None,
     tolerance: float = 0.0,
-    time_limit: float | None = None,
+    time_limit: TimeLimit = None,
     memory_limit: float = MEMORY,
 ) -> Frontier:
     """The frontier of accuracy against ``cost``, other limits of the problem respected.
@@ -371,7 +371,7 @@ def _of_maximum(problem: SearchProblem, cost: str, effort: Effort) -> _Points:
     items: list[Evaluation] = []
     error, asked, late = 0.0, problem, False
     while True:
-        result = solve(asked, "auto", time_limit=effort.deadline.seconds)
+        result = solve(asked, "auto", time_limit=effort.deadline)
         late = late or result.status in (Status.STOPPED_WITH_ANSWER, Status.STOPPED_WITHOUT_ANSWER)
         if result.evaluation is None:
             break

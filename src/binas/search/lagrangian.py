@@ -171,7 +171,7 @@ class Neighbourhood:
         if rank is None or self.padded.terms.rows != 1:
             return self._folded(stages, np.zeros(self.padded.terms.rows), gap, rank is not None)
         halves = halved(stages)
-        lows = [_lows(half).sum(axis=0) for half in halves]
+        lows = [_lows(half, 1).sum(axis=0) for half in halves]
         (one, first), (two, second) = (
             self._folded(half, low, gap, False) for half, low in zip(halves, lows[::-1], strict=True)
         )
@@ -180,7 +180,7 @@ class Neighbourhood:
 
     def _folded(self, stages: list[Labels], others: Array, gap: float, last: bool) -> tuple[Labels, int]:
         """Some stages beside ``others`` of at least that cost; where they are the ``last``, only the best matter."""
-        lows, multipliers = _lows(stages), self.at.multipliers
+        lows, multipliers = _lows(stages, len(others)), self.at.multipliers
         after = others + np.vstack([np.cumsum(lows[::-1], axis=0)[::-1][1:], np.zeros_like(others)])
         total, count, reached = nothing(len(others)), 0, 0.0
         for k, stage in enumerate(stages):
@@ -238,9 +238,10 @@ class Neighbourhood:
         return Exact(float(labels.data[0, place] + terms.constant[0]), depths[0], configs[0], count)
 
 
-def _lows(stages: list[Labels]) -> Array:
+def _lows(stages: list[Labels], rows: int) -> Array:
     """The least of each cost row in each stage, (stages, rows)."""
-    return np.array([stage.data[1:].min(axis=1, initial=np.inf) for stage in stages]).reshape(len(stages), -1)
+    least = [stage.data[1:].min(axis=1, initial=np.inf) for stage in stages]
+    return np.array(least).reshape(len(stages), rows)
 
 
 def halved(stages: list[Labels]) -> tuple[list[Labels], list[Labels]]:

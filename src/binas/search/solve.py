@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from binas.search.deadline import Deadline
+from binas.search.deadline import Deadline, TimeLimit
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.restrict import restricted
 from binas.search.result import Answer, SearchResult, Status
@@ -20,7 +20,7 @@ def solve(
     problem: SearchProblem,
     solver: str | Solver = "auto",
     *,
-    time_limit: float | None = None,
+    time_limit: TimeLimit = None,
     seed: int = 0,
     warm_start: Architecture | None = None,
     **settings: Any,

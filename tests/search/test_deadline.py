@@ -84,7 +84,7 @@ def test_a_frontier_in_time_is_certified(problem, number):
 
 @pytest.mark.parametrize("extra", [0, 1, 2])
 def test_nothing_but_a_moment_is_enough_for_a_frontier(extra, monkeypatch):
-    monkeypatch.setattr(folding, "FEW", 12)
+    monkeypatch.setattr(folding, "LAST", 1000)
     problem = make_problem(make_space(4, 4, 8), 3, extra_costs=2)
     names = ["cost1", "cost2"][:extra]
     problem = problem.with_limits([Limit(n, 0.45 * problem.scales[n]) for n in names])

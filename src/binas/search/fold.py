@@ -35,7 +35,8 @@ MAX_LABELS_MANY = 100_000  # with further cost rows, where dominance is dearer t
 MAX_PAIRS = 400_000_000  # sums made in one merge, a few seconds; beyond that labels are thinned first
 LEAST_LABELS = 2000
 FIRST_PASS = 2000
-FEW = 128  # labels of a set when time is up: what is left then takes moments
+RATE = 10_000_000  # sums a second that a merge is reckoned to make, where time is limited
+LAST = 10_000_000  # sums made in all merges together when time is up: moments
 MEMORY = 2**30  # bytes
 BOUND_ROWS = 2  # from this many cost rows on, bounds pay off (measured; with one, dominance is cheap to find)
 
@@ -143,7 +144,7 @@ class _Folding:
         after = np.vstack([np.cumsum(lows[::-1], axis=0)[::-1][1:], np.zeros(self.terms.rows)])
         total = stages[0]
         for k, stage in enumerate(stages[1:], 1):
-            total = self._thin(total, max(LEAST_LABELS, MAX_PAIRS // max(1, len(stage))))
+            total, stage = self._paired(total, stage, len(stages) - k)
             needs = () if bounds is None else bounds.needs(list(range(k + 1)), self._slack)
             rows = 1 if k == len(stages) - 1 else None
             total, lost = self._merged(total, stage, budget - after[k], needs, rows)
@@ -152,6 +153,21 @@ class _Folding:
             else:
                 return self._thin(total, self.points, lost, rows)
         return self._thin(total.take(pareto(total.data[:2])), self.points, rows=1)
+
+    def _paired(self, left: Labels, right: Labels, merges: int) -> tuple[Labels, Labels]:
+        """Both sets, thinned until their sums can be made in this merge's share of the time."""
+        pairs = min(MAX_PAIRS, max(self.few**2, RATE * self.effort.deadline.left / merges))
+        share = (pairs / max(1, len(left) * len(right))) ** 0.5
+        if share >= 1:
+            return left, right
+        least = min(self.few, LEAST_LABELS)
+        one, two = (self._thin(x, max(least, int(share * len(x)))) for x in (left, right))
+        return one, two
+
+    @property
+    def few(self) -> int:
+        """Labels of a set when time is up."""
+        return max(16, int((LAST / max(1, self.merges)) ** 0.5))
 
     @property
     def _slack(self) -> float:
@@ -198,8 +214,9 @@ class _Folding:
         self.error += lost
         return labels.take(kept)
 
-    def _few(self, labels: Labels, most: int = FEW, lost: float = 0.0) -> Labels:
+    def _few(self, labels: Labels, most: int | None = None, lost: float = 0.0) -> Labels:
         """A few labels: with one cost row thinned; with more picked, without knowing what is lost."""
+        most = most or self.few
         if self.terms.rows == 1:
             return self._thin(labels, most, lost)
         if len(labels) <= most and not lost:

@@ -21,7 +21,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from search import judge, peak_memory_mib
 
 from binas.base.errors import BinasError
 from binas.search import BilinearObjective, Limit, SearchProblem, best_architectures, frontier, solve
@@ -31,6 +30,7 @@ from binas.tables import Sample, Samples
 from binas.tables.entries import Provenance
 from binas.testing import make_problem, make_space
 from binas.testing.paper_example import paper_contributions, paper_costs
+from search import judge, peak_memory_mib
 
 SERIES = {  # the part that grows, and its values; the first few with --quick
     "stages": ["5x4x12", "10x4x12", "20x4x12", "40x4x12", "80x4x12"],
@@ -68,7 +68,12 @@ def answer(size: str, limits: str = "1", time_limit: str = "60") -> dict[str, An
     solve(instance("2x2x3", int(limits)))
     deadline = Deadline.after(float(time_limit), time.process_time)
     result, seconds = timed(lambda: solve(problem, time_limit=deadline))
-    return {"seconds": seconds, "gap": result.gap, "status": str(result.status), "method": result.details["method"]}
+    return {
+        "seconds": seconds,
+        "gap": result.gap,
+        "status": str(result.status),
+        "method": result.details["method"],
+    }
 
 
 def top(size: str) -> dict[str, Any]:
@@ -140,7 +145,10 @@ def measure(kind: str, *arguments: str) -> dict[str, Any]:
         row |= json.loads(done.stdout.splitlines()[-1])
     more = ", ".join(f"{key} {value:.6g}" if isinstance(value, float) else f"{key} {value}" for key, value in row.items()
                      if key not in ("kind", "of", "seconds", "memory_mib"))  # fmt: skip
-    print(f"{kind:14}{row['of']:28}{row.get('seconds', 0):10.3f}{row.get('memory_mib', 0):8.0f}  {more}", flush=True)
+    print(
+        f"{kind:14}{row['of']:28}{row.get('seconds', 0):10.3f}{row.get('memory_mib', 0):8.0f}  {more}",
+        flush=True,
+    )
     return row
 
 
@@ -161,7 +169,9 @@ def exponent(sizes: list[float], seconds: list[float]) -> float | None:
 def grown(rows: list[dict[str, Any]], part: int) -> float | None:
     """The exponent of a series whose sizes are stages x blocks x configs."""
     done = [row for row in rows if "seconds" in row and not row.get("stopped")]
-    return exponent([float(row["of"].split()[0].split("x")[part]) for row in done], [row["seconds"] for row in done])
+    return exponent(
+        [float(row["of"].split()[0].split("x")[part]) for row in done], [row["seconds"] for row in done]
+    )
 
 
 def largest(rows: list[dict[str, Any]], good: Callable[[dict[str, Any]], bool]) -> dict[str, str | None]:
@@ -189,7 +199,9 @@ def run(quick: bool) -> tuple[dict[str, Any], dict[str, float]]:
     answers = [measure("answer", size, "1", limit) for size in (LARGEST[-1:] if quick else LARGEST)]
     wholes = [measure("whole", size, limit) for size in (LARGEST[-1:] if quick else LARGEST)]
     tops = [measure("top", size) for size in ("5x4x12", "12x12x24", *(() if quick else ("20x15x40",)))]
-    noises = [measure("proportional", noise, limit) for noise in (("0.0003",) if quick else ("0.0003", "0.0001"))]
+    noises = [
+        measure("proportional", noise, limit) for noise in (("0.0003",) if quick else ("0.0003", "0.0001"))
+    ]
     result["largest answered"] = largest(answers, lambda row: row.get("status") == "optimal")
     result["largest exact frontier"] = largest(wholes, lambda row: row.get("error") == 0.0)
     result["rows"] += answers + wholes + tops + noises
@@ -243,7 +255,9 @@ def main() -> int:
         child(*options.child)
         return 0
     result, figures = run(options.quick)
-    print("\nexponents: " + ", ".join(f"{k} {v:.2f}" for k, v in result["exponents"].items() if v is not None))
+    print(
+        "\nexponents: " + ", ".join(f"{k} {v:.2f}" for k, v in result["exponents"].items() if v is not None)
+    )
     for name in ("largest answered", "largest exact frontier"):
         print(f"{name} within: " + ", ".join(f"{k} {v}" for k, v in result[name].items()))
     targets = dict(TARGETS)

@@ -117,9 +117,7 @@ def test_a_list_that_was_stopped_is_a_beginning(problem, number):
     _, values, costs = all_values(problem)
     truth = np.sort(values[feasible_mask(problem, costs)])[::-1]
     if found.complete or (found.items and found.bound <= truth[0] + 1e-9):
-        np.testing.assert_allclose(
-            [x.accuracy for x in found.items], truth[: len(found.items)], atol=1e-9
-        )
+        np.testing.assert_allclose([x.accuracy for x in found.items], truth[: len(found.items)], atol=1e-9)
     if len(truth) > len(found.items):
         assert found.bound >= truth[len(found.items)] - 1e-9
 
@@ -151,7 +149,7 @@ class TestThinning:
         exact, none = merge_thinned(*sets, caps, (), None, np.inf, NEVER)
         rough, lost = merge_thinned(*sets, caps, (), None, 100, NEVER)
         assert none == 0.0
-        assert 0 < lost
+        assert lost > 0
         assert len(rough) < len(exact)
         for value, spent in exact.data.T:
             assert rough.data[0, rough.data[1] <= spent].max() > value - lost

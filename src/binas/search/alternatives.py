@@ -132,7 +132,7 @@ def _best(problem: SearchProblem, question: _Question, deadline: Deadline) -> Al
 
 @dataclass(frozen=True)
 class _Listed:
-    """Architectures, whether none that was asked for is missing, and what no other is better than (None: no other is left)."""
+    """Architectures, whether none that was asked for is missing, and what no other is better than (None: none is left)."""
 
     architectures: list[Architecture]
     complete: bool
@@ -263,7 +263,9 @@ class _Listing:
         inside = order[values[order] >= self.bound - gap]
         cut = inside[number:]
         depths, configs = decode(self.terms, labels, inside[:number])
-        items = [self.space.from_indices(d, c) for d, c in zip(depths.tolist(), configs.tolist(), strict=True)]
+        items = [
+            self.space.from_indices(d, c) for d, c in zip(depths.tolist(), configs.tolist(), strict=True)
+        ]
         complete = everything and not len(cut)
         left = float(values[cut[0]]) if len(cut) else self.bound - gap
         return _Listed(items, complete, left)
@@ -345,9 +347,7 @@ def prices(result: SearchResult, deadline: Deadline = NEVER) -> Iterator[Price]:
         more = step_for(limit.value)
         if deadline.late or not math.isfinite(limit.value + limit.sign * more):
             continue
-        moved = solve(
-            _moved(result.problem, limit, more), Auto(PRICE_NODES), time_limit=deadline
-        )
+        moved = solve(_moved(result.problem, limit, more), Auto(PRICE_NODES), time_limit=deadline)
         if moved.status is Status.OPTIMAL and moved.accuracy is not None:
             yield Price(limit, more, moved.accuracy - result.accuracy, moved.architecture)
 

@@ -9,8 +9,6 @@ optimum; else g grows. 10^5 labels a half stand for 10^10 architectures, so even
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,8 +16,8 @@ from binas.search.deadline import NEVER, Deadline, TimeUpError
 from binas.search.dual import Padded, improve, solve_dual
 from binas.search.labels import Labels, Merge, decode, nothing
 from binas.search.lagrangian import Exact, Neighbourhood, Outcome, all_reachable, better, exact_of, halved
-from binas.search.merging import TooManyError, lagrangian_values, sums_above
 from binas.search.limits import Limit
+from binas.search.merging import TooManyError, lagrangian_values, sums_above
 from binas.search.problem import SearchProblem
 from binas.search.terms import Row, Terms, build_terms, limit_rows
 

@@ -219,7 +219,9 @@ def shortfall(terms: Terms, data: Array, vectors: list[Array]) -> float:
 
 def _stage_hull(stage: StageTerms, multipliers: Array) -> Array:
     """The hull of one stage over all its depths, from the hulls of its blocks."""
-    blocks = [_front_hull(_scalar(block, multipliers), block[1]) for block in stage.blocks[: stage.depths[-1]]]
+    blocks = [
+        _front_hull(_scalar(block, multipliers), block[1]) for block in stage.blocks[: stage.depths[-1]]
+    ]
     parts = []
     for depth, own in zip(stage.depths, stage.depth.T, strict=True):
         shift = np.array([[own[1]], [own[0] - multipliers @ own[2:]]])

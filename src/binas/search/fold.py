@@ -63,12 +63,13 @@ class Folded:
     stopped: bool = False
 
 
-def fold(terms: Terms, effort: Effort = Effort()) -> Folded:
+def fold(terms: Terms, effort: Effort | None = None) -> Folded:
     """The frontier of the whole problem.
 
     Row 1 is the traced cost; rows with finite bounds are respected. A tolerance > 0 allows thinning
     from the start with at most that certified error.
     """
+    effort = effort or Effort()
     folding = _Folding(terms, effort)
     budget = terms.bounds - terms.constant[1:]
     stages = _feasible([folding.stage(stage, s) for s, stage in enumerate(terms.stages)], budget)
@@ -185,7 +186,12 @@ class _Folding:
         return 8 * (3 + self.terms.rows)
 
     def _merged(
-        self, left: Labels, right: Labels, caps: Array, needs: Sequence[Threshold] = (), rows: int | None = None
+        self,
+        left: Labels,
+        right: Labels,
+        caps: Array,
+        needs: Sequence[Threshold] = (),
+        rows: int | None = None,
     ) -> tuple[Labels, float]:
         """The sums and their loss; in a moment and of few labels where time is up, or nothing tells so many apart."""
         deadline = self.effort.deadline

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError, TableError
 from binas.estimators.objective import DepthsObjective
-from binas.search.depths import by_depths
 from binas.search.deadline import Deadline, TimeLimit
+from binas.search.depths import by_depths
 from binas.search.fold import MEMORY, Effort, fold
 from binas.search.labels import decode
 from binas.search.limits import Limit
@@ -203,7 +203,9 @@ def _traced(problem: SearchProblem, cost: str, effort: Effort) -> Frontier:
     trace = _of_maximum if problem.costs[cost].combine == "max" else _of_sum
     points = trace(scaled, cost, replace(effort, tolerance=effort.tolerance / shown.steepest))
     accuracies = shown.percents(points.accuracies)
-    short = shown.percents(points.accuracies + points.error) - accuracies  # the error in points, at every limit
+    short = (
+        shown.percents(points.accuracies + points.error) - accuracies
+    )  # the error in points, at every limit
     return Frontier(
         problem,
         cost,

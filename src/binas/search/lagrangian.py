@@ -21,7 +21,6 @@ from binas.search.dual import Padded, Relaxed, cheapest, improve, indices_of, so
 from binas.search.labels import Labels, Merge, choices, decode, nothing, unite
 from binas.search.merging import TooManyError, best_sums, lagrangian_values, sums_above
 from binas.search.terms import Terms
-from binas.space.architecture import Architecture
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -112,7 +111,9 @@ def better(one: Exact | None, two: Exact | None) -> Exact | None:
 
 def all_reachable(padded: Padded) -> bool:
     """Whether each bound alone can be kept."""
-    return all(cheapest(padded, row).totals[1 + row] <= padded.budget[row] for row in range(padded.terms.rows))
+    return all(
+        cheapest(padded, row).totals[1 + row] <= padded.budget[row] for row in range(padded.terms.rows)
+    )
 
 
 def exact_of(padded: Padded, relaxed: Relaxed) -> Exact:
@@ -163,7 +164,7 @@ class Neighbourhood:
         return gap / SMALLER if near > CROWDED * self.reduced.block_best.size else gap
 
     def whole(self, gap: float) -> tuple[Labels, int]:
-        """Architectures within the budgets and the gap, with a ``rank`` only so many, the best; and how many sums were tried.
+        """Architectures within the budgets and the gap, with a ``rank`` only so many, the best; and how many sums were made.
 
         Under one budget two halves of the stages are folded, and the best pairs of them found by sorting.
         """
@@ -211,7 +212,9 @@ class Neighbourhood:
                 reached += best[b]
                 prefix = self._extended(prefix, block, reached - gap + least)
             if b + 1 in allowed:
-                parts.append(self._at_depth(prefix, stage.depth[:, allowed[b + 1]], reached, loss[allowed[b + 1]], gap))
+                parts.append(
+                    self._at_depth(prefix, stage.depth[:, allowed[b + 1]], reached, loss[allowed[b + 1]], gap)
+                )
         return unite(s, tuple(allowed), parts, self.rank)
 
     def _at_depth(self, prefix: Labels, own: Array, reached: float, loss: float, gap: float) -> Labels:

@@ -97,7 +97,9 @@ class _Pool:
 
     def prune(self) -> tuple[Array, Indices]:
         """Everything held, without what is dominated."""
-        data = self.parts[0][0] if len(self.parts) == 1 else np.concatenate([p[0] for p in self.parts], axis=1)
+        data = (
+            self.parts[0][0] if len(self.parts) == 1 else np.concatenate([p[0] for p in self.parts], axis=1)
+        )
         flat = self.parts[0][1] if len(self.parts) == 1 else np.concatenate([p[1] for p in self.parts])
         if self.rank is not None and len(flat):
             keep = pareto(data[: self.judged], self.rank)

@@ -72,7 +72,7 @@ def _ranked_two(value: Array, cost: Array, rank: int) -> Indices:
 
 
 def _not_beaten(value: Array, rank: int) -> Indices:
-    """All but most of those that ``rank`` before them reach: dealt out to so many hands, the highest of every hand is one."""
+    """All but most of those that ``rank`` before them reach: dealt to so many hands, the highest of each hand is one."""
     rows = len(value) // rank
     hands = np.maximum.accumulate(value[: rows * rank].reshape(rows, rank), axis=0).min(axis=1)
     floor = np.repeat(np.append(-np.inf, hands), rank)[: len(value)]

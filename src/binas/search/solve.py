@@ -28,7 +28,8 @@ def solve(
     """Find the best architecture within the limits.
 
     ``solver`` is a name (``binas solvers`` lists them, ``settings`` are its constructor arguments) or a
-    :class:`Solver`. ``time_limit`` is in seconds: then it returns what it has, with a bound. The result is verified independently of the solver, on the scale on
+    :class:`Solver`. ``time_limit`` is in seconds: then it returns what it has, with a bound.
+    The result is verified independently of the solver, on the scale on
     which it searched, and told in percent. Where the problem has variants it is the best over all of them, which share
     the time.
     """

@@ -23,7 +23,7 @@ from binas.search.solvers.branch_bound import BranchBound
 from binas.search.solvers.frontier import answer_of, fold_outcome
 from binas.search.solvers.milp import Milp
 
-SMALL = 30_000
+SMALL = 60_000
 
 
 class Auto(Solver):
@@ -74,7 +74,7 @@ def _open(answer: Answer) -> bool:
 
 
 def _best_of(one: Answer, two: Answer) -> Answer:
-    """Two answers of the same problem as one, the first of them open: what is proven of either, the better, the least bound."""
+    """Two answers to the same problem as one, the first of them open: what is proven, the better, the least bound."""
     if not _open(two):
         return two
     bounds = [answer.bound for answer in (one, two) if answer.bound is not None]

@@ -163,15 +163,30 @@ def _over_depths(
             bounds.append(highest_value(part))
             items = items or [optimum.architecture]
             break
-        result = solve(part, "auto", time_limit=deadline)
-        best = result.evaluation
-        complete = complete and result.status in (Status.OPTIMAL, Status.INFEASIBLE)
-        bounds += [] if result.bound is None else [result.bound]
-        if best is not None and best.accuracy >= least:
-            listed = _closest(part, best, number, distance - (optimum.accuracy - best.accuracy), deadline)
-            items, complete = [*items, *listed.architectures], complete and listed.complete
-            bounds[-1:] = [] if listed.bound is None else [listed.bound]
+        listed = _of_part(
+            part, solve(part, "auto", time_limit=deadline), optimum.accuracy, number, distance, deadline
+        )
+        items, complete = [*items, *listed.architectures], complete and listed.complete
+        bounds += [] if listed.bound is None else [listed.bound]
     return _Listed(items, complete, max(bounds, default=None))
+
+
+def _of_part(
+    part: SearchProblem,
+    result: SearchResult,
+    optimum: float,
+    number: int,
+    distance: float,
+    deadline: Deadline,
+) -> _Listed:
+    """What one choice of all depths adds to the list, given its own best answer."""
+    best = result.evaluation
+    if best is None or result.status is not Status.OPTIMAL:
+        known = [] if best is None else [best.architecture]
+        return _Listed(known, result.status is Status.INFEASIBLE, result.bound)
+    if best.accuracy < optimum - distance:
+        return _Listed([], True, best.accuracy)
+    return _closest(part, best, number, distance - (optimum - best.accuracy), deadline)
 
 
 def _on_link_scale(problem: SearchProblem, best: float, within: float) -> float:

@@ -250,7 +250,8 @@ def picked(data: Array, count: int) -> NDArray[np.intp]:
     prices = [np.zeros(data.shape[0] - 2)]
     for row in range(data.shape[0] - 2):
         prices += [factor * np.eye(data.shape[0] - 2)[row] for factor in (0.3, 1.0, 3.0)]
-    result = [np.argmin(data[1:], axis=1), [int(np.argmin((data[1:] / spread[1:, None]).sum(axis=0)))]]
+    scaled = (data[1:] / spread[1:, None]).sum(axis=0)
+    result = [np.argmin(data[1:], axis=1), np.array([int(np.argmin(scaled))])]
     for price in prices:
         flat = np.stack([data[0] / spread[0] - price @ (data[2:] / spread[2:, None]), data[1]])
         front = pareto(flat)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.search.deadline import NEVER, Deadline
-from binas.search.highs import LinearProgram, solve_linear
+from binas.search.highs import LinearProgram, Model
 from binas.search.matrices import structure
 from binas.search.sparse import Sparse
 from binas.search.terms import Terms
@@ -199,7 +199,7 @@ def relaxation_multipliers(terms: Terms, deadline: Deadline = NEVER) -> Array:
         least=np.zeros(data.shape[1]),
         most=np.ones(data.shape[1]),
     )
-    duals = solve_linear(program, deadline.left).prices[len(right) :]
+    duals = Model(program, {}).run(deadline.left).prices[len(right) :]
     if len(duals) != terms.rows or not np.isfinite(duals).all():
         return np.zeros(terms.rows)
     return np.asarray(np.maximum(0.0, -duals) * scales[0] / scales[1:])

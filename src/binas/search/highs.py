@@ -50,9 +50,9 @@ class Solution:
     nodes: int
 
 
-def solve_linear(program: LinearProgram, seconds: float = math.inf, **settings: Setting) -> Solution:
-    """Solve a program once, for at most so long; ``settings`` are options of HiGHS."""
-    return Model(program, settings).run(seconds)
+def solve_linear(program: LinearProgram, **settings: Setting) -> Solution:
+    """Solve a program once; ``settings`` are options of HiGHS."""
+    return Model(program, settings).run()
 
 
 class Model:

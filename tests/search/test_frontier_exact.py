@@ -51,7 +51,7 @@ def test_equals_brute_force_with_interactions(problem):
 def test_bounds_drop_nothing_that_matters(problem):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("binas.search.fold.BOUND_ROWS", 1)
-        patch.setattr("binas.search.labels.DIRECT", 0)
+        patch.setattr("binas.search.merging.DIRECT", 0)
         check(problem)
 
 
@@ -59,7 +59,7 @@ def test_bounds_and_chunks_do_not_change_a_larger_frontier(monkeypatch):
     problem = make_problem(make_space(5, 5, 8), 4)
     plain = frontier(problem, "latency")
     monkeypatch.setattr("binas.search.fold.BOUND_ROWS", 1)
-    monkeypatch.setattr("binas.search.labels.CHUNK", 500)
+    monkeypatch.setattr("binas.search.merging.CHUNK", 500)
     bounded = frontier(problem, "latency")
     np.testing.assert_array_equal(plain.costs, bounded.costs)
     np.testing.assert_array_equal(plain.accuracies, bounded.accuracies)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from binas.search.labels import pareto
+from binas.search.pareto import pareto
 
 
 def labels(rows: int):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from binas.search import Explanation, Frontier, SearchResult
     from binas.search.alternatives import Alternatives, Surroundings
     from binas.search.explain import Alternative, Decision
+    from binas.tasks.search import SearchSettings
 
 SHOWN_RULES = 12
 CostName = Annotated[
@@ -66,32 +67,38 @@ def search(
     Given nothing but the folder of a run, it is the run's step: all limits of its configuration. With --limit it is a
     question of your own: all limits together, nothing of the run is touched.
     """
-    from binas.run.start import check_outside
+    from binas.run.start import check_outside, configure
     from binas.search.alternatives import look_around
-    from binas.tasks.search import SEARCH
+    from binas.search.deadline import Deadline
+    from binas.tasks.search import SEARCH, SearchSettings
 
     if is_run(folder) and not (limit or top or within or on_device or out):
         return task_reply(SEARCH, folder, changes, redo, progress)
     check_outside(folder, SEARCH, out)
-    result, why = _search(folder, limit or [], on_device, changes, progress)
+    settings = configure(folder, changes=changes).part(SearchSettings)
+    deadline = Deadline.after(settings.time_limit)
+    result, why = _search(folder, limit or [], on_device, settings, changes, progress)
     if why:
         return _no_answer(result, why)
-    around = look_around(result, top, within)
+    around = look_around(result, top, within, time_limit=deadline)
     if out is not None:
         write_text(out, dump_json(around.to_json()))
     return Reply(around.to_json(), lambda: _show_search(around, top is not None or within is not None))
 
 
 def _search(
-    folder: Path, limits: list[str], on_device: bool, changes: Any, progress: Progress
+    folder: Path,
+    limits: list[str],
+    on_device: bool,
+    settings: SearchSettings,
+    changes: Any,
+    progress: Progress,
 ) -> tuple[SearchResult, str]:
     """The answer under limits of one's own, and why there is none."""
     from binas.run.folder import load
     from binas.run.run import open_run
-    from binas.run.start import configure
-    from binas.tasks.search import SearchSettings, search_for
+    from binas.tasks.search import search_for
 
-    settings = configure(folder, changes=changes).part(SearchSettings)
     problem = load(folder).problem(limits, settings.estimator)
     run = open_run(folder, changes) if is_run(folder) else None
     if not on_device:
@@ -164,7 +171,11 @@ def _show_near(result: SearchResult, near: Alternatives) -> None:
     ]
     table(("also good", "points", *(f"{name} ({costs[name].unit.name})" for name in names)), rows)
     if not near.complete:
-        say("More exist than are listed; ask for fewer with --top, or a smaller --within.")
+        bound = "" if near.bound is None else f" None that is left out is better than {near.bound:.4f} %."
+        say(
+            "More exist than are listed; ask for fewer with --top, a smaller --within, or give more --time-limit."
+            + bound
+        )
 
 
 @command(
@@ -180,6 +191,13 @@ def frontier(
     tolerance: Annotated[
         float, typer.Option(min=0.0, help="Points of accuracy that may be given up for speed; certified.")
     ] = 0.0,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Seconds it may take; then it is what was found so far, certified."),
+    ] = None,
+    memory_limit: Annotated[
+        float, typer.Option(min=1.0, help="MiB it may hold; certified where an exact one needs more.")
+    ] = 1024.0,
     csv_file: Annotated[
         Path | None, typer.Option("--csv", help="Also write the points to a CSV file.")
     ] = None,
@@ -193,7 +211,13 @@ def frontier(
 
     check_plot(plot)
     tables = load(folder)
-    curve = trace(tables.problem(limit or []), cost or _usual_cost(tables), tolerance=tolerance)
+    curve = trace(
+        tables.problem(limit or []),
+        cost or _usual_cost(tables),
+        tolerance=tolerance,
+        time_limit=time_limit,
+        memory_limit=memory_limit * 2**20,
+    )
     if len(curve) == 0:
         return _no_answer(curve, why_no_answer(curve))
     if csv_file is not None:
@@ -212,6 +236,8 @@ def _show_frontier(curve: Frontier, written: list[Path]) -> None:
     kind = "exact" if curve.exact else f"certified within {curve.error:.3g} points"
     name, milliseconds = curve.problem.space.name, curve.seconds * 1e3
     say(f"{len(curve)} networks on the frontier of {name} ({kind}, {milliseconds:.0f} ms)")
+    if curve.stopped:
+        say("Time was up: below the first there may be others. Give more --time-limit.")
     measured = describe(curve.problem.costs[curve.cost].provenance)
     if measured:
         say(f"{curve.cost} measured on: {measured}")

@@ -9,21 +9,15 @@ optimum; else g grows. 10^5 labels a half stand for 10^10 architectures, so even
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.search.dual import Padded, Relaxed, cheapest, improve, indices_of, solve_dual
+from binas.search.deadline import NEVER, Deadline, TimeUpError
+from binas.search.dual import Padded, improve, solve_dual
 from binas.search.labels import Labels, Merge, decode, nothing
-from binas.search.lagrangian import (
-    Exact,
-    Reduced,
-    TooManyError,
-    lagrangian_values,
-    stage_labels,
-)
+from binas.search.lagrangian import Exact, Neighbourhood, Outcome, all_reachable, better, exact_of, halved
 from binas.search.limits import Limit
+from binas.search.merging import TooManyError, lagrangian_values, sums_above
 from binas.search.problem import SearchProblem
 from binas.search.terms import Row, Terms, build_terms, limit_rows
 
@@ -37,15 +31,6 @@ FIRST_GAP = 1e-4  # of the widest, where the growing begins
 GROWTH = 2.0
 
 
-@dataclass(frozen=True, eq=False)
-class Banded:
-    """What a band holds: the best architecture met (None if none was), whether that is proven, and an upper bound."""
-
-    best: Exact | None
-    proven: bool
-    bound: float
-
-
 def band_rows(problem: SearchProblem) -> list[Row] | None:
     """The limits as at most one upper and one lower row on the same cost; None where they are on several costs."""
     rows = limit_rows(problem)
@@ -55,74 +40,79 @@ def band_rows(problem: SearchProblem) -> list[Row] | None:
     return [min(side, key=lambda row: row.bound) for side in sides if side]
 
 
-def solve_band(problem: SearchProblem, rows: list[Row], most: int = HALF) -> Banded:
-    """The best architecture that keeps ``rows`` (of :func:`band_rows`), by lists of at most ``most`` labels a half."""
+def solve_band(
+    problem: SearchProblem,
+    rows: list[Row],
+    most: int = HALF,
+    deadline: Deadline = NEVER,
+    enough: float = 0.0,
+) -> Outcome:
+    """The best architecture that keeps ``rows`` (of :func:`band_rows`), by lists of at most ``most`` labels a half.
+
+    At most ``enough`` below the bound it is proven. Where lists or time end first, the best met is not.
+    """
     terms = build_terms(problem, rows)
     padded = Padded(terms)
-    if any(cheapest(padded, row).totals[1 + row] > padded.budget[row] for row in range(terms.rows)):
-        return Banded(None, True, -np.inf)
-    if len(rows) == 2 and -rows[1].bound > rows[0].bound:
-        return Banded(None, True, -np.inf)
+    if not all_reachable(padded) or (len(rows) == 2 and -rows[1].bound > rows[0].bound):
+        return Outcome(None, True, -np.inf)
     tolerances = np.array([problem.tolerance(Limit(row.cost, row.bound)) for row in rows])
-    return _Halves(padded, rows[0].sign, tolerances, most).solve()
+    return _Halves(padded, rows[0].sign, tolerances, most, deadline, enough).solve()
 
 
 class _Halves:
     """The two halves of a problem's stages, listed up to a gap."""
 
-    def __init__(self, padded: Padded, sign: float, tolerances: Array, most: int):
-        self.padded, self.sign, self.most = padded, sign, most
+    def __init__(
+        self, padded: Padded, sign: float, tolerances: Array, most: int, deadline: Deadline, enough: float
+    ):
+        self.padded, self.sign, self.most, self.deadline = padded, sign, most, deadline
         self.terms: Terms = padded.terms
-        dual = solve_dual(padded)
-        self.at: Relaxed = dual.relaxed
+        dual = solve_dual(padded, deadline)
         self.start = None if dual.incumbent is None else improve(padded, dual.incumbent)
-        self.reduced = Reduced.at(padded, self.at.multipliers)
-        parts = [part[np.isfinite(part)] for part in (self.reduced.configs, self.reduced.depths)]
-        self.widest = sum(float(part.sum()) for part in parts)
-        size = abs(self.at.bound) + float(self.at.multipliers @ np.abs(self.at.totals[1:]))
-        self.slack = 1e-9 * max(1.0, abs(self.at.bound)) + 1e-12 * size
-        self.bound = self.at.bound + float(self.terms.constant[0])
-        self.rounding = float(self.at.multipliers @ tolerances)
+        self.near = Neighbourhood(padded, dual.relaxed, most, rank=None, deadline=deadline)
+        self.bound = dual.relaxed.bound + float(self.terms.constant[0])
+        rounding = float(dual.relaxed.multipliers @ tolerances)
+        self.enough = max(enough, self.near.slack + rounding)
         self.candidates = 0
 
-    def solve(self) -> Banded:
+    def solve(self) -> Outcome:
         """Growing gaps until the best pair proves itself; drawn lists where that is too much."""
-        best, gap = self._known(), FIRST_GAP * self.widest
-        while True:
-            gap = min(gap, self._short(best)) + self.slack
-            try:
-                best = _better(best, self._pair(gap))
-            except TooManyError:
-                return self._drawn(best, gap)
-            if self._short(best) <= gap:
-                return Banded(best, True, self.bound)
-            gap *= GROWTH
+        best = None if self.start is None else exact_of(self.padded, self.start)
+        gap = FIRST_GAP * self.near.widest
+        try:
+            while True:
+                gap = min(gap, self._short(best)) + self.near.slack
+                best = better(best, self._pair(gap))
+                if self._short(best) <= gap:
+                    return Outcome(best, True, self.bound)
+                gap *= GROWTH
+        except TooManyError:
+            return self._drawn(best, gap)
+        except TimeUpError:
+            return self._stopped(best)
 
     def _short(self, best: Exact | None) -> float:
         """The largest gap at which something better than ``best`` can be."""
-        return self.widest if best is None else self.bound - best.value
+        return self.near.widest if best is None else self.bound - best.value
 
-    def _known(self) -> Exact | None:
-        """The architecture that the dual met inside the band."""
-        if self.start is None:
-            return None
-        depths, configs = indices_of(self.padded, self.start)
-        return Exact(float(self.start.totals[0] + self.terms.constant[0]), depths, configs, 0)
-
-    def _drawn(self, best: Exact | None, gap: float) -> Banded:
-        """The best of some lists that leave most out: proven where it reaches the bound, as sums of many parts do.
+    def _stopped(self, best: Exact | None) -> Outcome:
+        """What there is: proven where it all but reaches the bound, as sums of many parts do.
 
         The bound is that of the limits with their tolerances, which are for rounding: short by these is not short.
         """
+        return Outcome(best, best is not None and self._short(best) <= self.enough, self.bound)
+
+    def _drawn(self, best: Exact | None, gap: float) -> Outcome:
+        """The best of some lists that leave most out."""
         rng = np.random.default_rng(0)
         try:
             for _ in range(DRAWS):
-                best = _better(best, self._pair(gap, rng))
-                if best is not None and self._short(best) <= self.slack + self.rounding:
-                    return Banded(best, True, self.bound)
-        except TooManyError:  # by one stage alone
+                best = better(best, self._pair(gap, rng))
+                if self._stopped(best).proven:
+                    break
+        except (TooManyError, TimeUpError):  # by one stage alone
             pass
-        return Banded(best, False, self.bound)
+        return self._stopped(best)
 
     def _pair(self, gap: float, rng: np.random.Generator | None = None) -> Exact | None:
         """The best architecture inside the band whose halves are both within the gap."""
@@ -140,22 +130,14 @@ class _Halves:
         return Exact(value, depths[0], configs[0], self.candidates)
 
     def _lists(self, gap: float, rng: np.random.Generator | None) -> tuple[Labels, Labels]:
-        """Both halves: stages go, largest first, to the one that is smaller so far."""
-        stages = [
-            stage_labels(self.padded, self.reduced, self.at.multipliers, s, gap, False, self.most)
-            for s in range(len(self.terms.stages))
-        ]
+        """Both halves."""
+        stages = self.near.stages(gap)
         if rng is not None:
             tilt = self._tilt([self.sign * stage.data[1] for stage in stages])
             few = int(min(self.most, THINNED) ** 0.5)
             stages = [_draw(stage, few, tilt * self.sign * stage.data[1], rng) for stage in stages]
-        sizes = [0.0, 0.0]
-        halves: tuple[list[Labels], list[Labels]] = ([], [])
-        for stage in sorted(stages, key=len, reverse=True):
-            smaller = int(sizes[1] < sizes[0])
-            sizes[smaller] += float(np.log(max(len(stage), 1)))
-            halves[smaller].append(stage)
-        return self._fold(halves[0], gap, rng), self._fold(halves[1], gap, rng)
+        one, two = halved(stages)
+        return self._fold(one, gap, rng), self._fold(two, gap, rng)
 
     def _tilt(self, costs: list[Array]) -> float:
         """t such that labels drawn with weights exp(t * cost) cost, on average, what the band asks for (by bisection)."""
@@ -170,13 +152,16 @@ class _Halves:
 
     def _fold(self, stages: list[Labels], gap: float, rng: np.random.Generator | None) -> Labels:
         """All sums of some stages within the gap, of those with equal costs the best; sorted by cost."""
-        total, reached, multipliers = nothing(self.terms.rows), 0.0, self.at.multipliers
+        total, reached, multipliers = nothing(self.terms.rows), 0.0, self.near.at.multipliers
         few = min(self.most, THINNED)
-        for stage in sorted(stages, key=len):
+        for stage in stages:
             if rng is not None:
                 total = _draw(total, few // max(1, len(stage)), np.zeros(len(total)), rng)
             reached += float(lagrangian_values(stage.data, multipliers).max(initial=-np.inf))
-            total = _best_of_equals(_sums_above(total, stage, multipliers, reached - gap, self.most))
+            sums = sums_above(
+                total, stage, multipliers, reached - gap, self.most, rank=None, deadline=self.deadline
+            )
+            total = _best_of_equals(sums)
         return total
 
     def _best_place(self, left: Array, right: Array) -> tuple[int, int] | None:
@@ -200,24 +185,6 @@ class _Halves:
         signs = (self.sign, -self.sign)
         bounds = {sign: sign * float(bound) for sign, bound in zip(signs, self.padded.budget, strict=False)}
         return bounds.get(-1.0, -np.inf), bounds.get(1.0, np.inf)
-
-
-def _better(one: Exact | None, two: Exact | None) -> Exact | None:
-    if one is None or two is None:
-        return one or two
-    return two if two.value > one.value else one
-
-
-def _sums_above(left: Labels, right: Labels, multipliers: Array, floor: float, most: int) -> Labels:
-    """All sums of two label sets whose Lagrangian value reaches the floor, and no others: sorted, they are counted first."""
-    of_left, of_right = (lagrangian_values(labels.data, multipliers) for labels in (left, right))
-    order = np.argsort(-of_right, kind="stable")
-    counts = np.searchsorted(-of_right[order], of_left - floor, side="right")
-    if counts.sum() > most:
-        raise TooManyError
-    i = np.repeat(np.arange(len(left)), counts)
-    j = order[np.arange(len(i)) - np.repeat(np.cumsum(counts) - counts, counts)]
-    return Labels(left.data[:, i] + right.data[:, j], Merge(left, right, i, j))
 
 
 def _best_of_equals(labels: Labels) -> Labels:

@@ -13,7 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.search.labels import Labels, Merge, Threshold, merge, pareto
+from binas.search.deadline import NEVER, Deadline
+from binas.search.labels import Labels, Merge
+from binas.search.merging import Threshold, merge
+from binas.search.pareto import pareto
+from binas.search.terms import StageTerms, Terms
 
 Array = NDArray[np.float64]
 
@@ -54,23 +58,29 @@ class Bounds:
         _raise_steps(steps, data[0], data[1], float(self.lows.sum()), self.width)
         return replace(self, lower=np.maximum.accumulate(steps[:-1]))
 
-    def worth_keeping(self, stage: int, data: Array) -> NDArray[np.intp]:
+    def worth_keeping(self, stage: int, data: Array, slack: float = 0.0) -> NDArray[np.intp]:
         """Indices of one stage's labels that can still end on the frontier."""
         keep = np.ones(data.shape[1], dtype=bool)
-        for threshold in self.needs([stage]):
+        for threshold in self.needs([stage], slack if np.isfinite(slack) else 0.0):
             keep &= threshold.passes(list(data))
         return np.flatnonzero(keep)
 
 
-def make_bounds(stages: list[Labels], budget: Array) -> Bounds:
-    """Bounds for the given stage labels; rows after the first cost are limited by ``budget``."""
+def make_bounds(stages: list[Labels], budget: Array, deadline: Deadline = NEVER) -> Bounds:
+    """Bounds for the given stage labels; rows after the first cost are limited by ``budget``.
+
+    Past the deadline fewer multipliers are tried.
+    """
     lows = np.array([float(stage.data[1].min()) for stage in stages])
     low = float(lows.sum())
     high = min(float(budget[0]), sum(float(stage.data[1].max()) for stage in stages))
     width = (high - low) / GRID if high > low else 1.0
     vectors = _multipliers(stages, budget[1:])
     steps = np.full(GRID + 2, -np.inf)
-    for vector in vectors:
+    for number, vector in enumerate(vectors):
+        if deadline.late:
+            vectors = vectors[: max(1, number)]
+            break
         _coarse_fold(stages, budget, vector, low, width, steps)
     hulls = [tuple(_hull(_scalar(stage.data, m), stage.data[1]) for stage in stages) for m in vectors]
     offsets = [float(m @ budget[1:]) for m in vectors]
@@ -175,16 +185,55 @@ def _not_concave(a: tuple[float, float], b: tuple[float, float], c: tuple[float,
 
 
 def _sum_of_hulls(hulls: list[Array], width: float, most: int) -> Array:
-    """Largest sum of values at total cost (sum of lowest) + j * width, j < most: edges in order of slope."""
-    start = sum(float(hull[1, 0]) for hull in hulls)
+    """Largest sum of values at total cost (sum of lowest) + j * width, j < most."""
     if not hulls:
         return np.zeros(1)
+    x, y = joined_hull(hulls)
+    count = min(most - 1, int(np.ceil((x[-1] - x[0]) / width))) + 1
+    return np.asarray(np.interp(np.arange(count) * width, x - x[0], y))
+
+
+def joined_hull(hulls: list[Array]) -> Array:
+    """The hull (2, h) of all sums of points, one below each hull: their edges in order of slope."""
     edges = np.concatenate([np.diff(hull, axis=1) for hull in hulls], axis=1)
     edges = edges[:, np.argsort(-edges[1] / np.maximum(edges[0], 1e-300), kind="stable")]
-    x = np.concatenate([[0.0], np.cumsum(edges[0])])
-    y = np.concatenate([[start], start + np.cumsum(edges[1])])
-    count = min(most - 1, int(np.ceil(x[-1] / width))) + 1
-    return np.asarray(np.interp(np.arange(count) * width, x, y))
+    start = np.sum([hull[:, 0] for hull in hulls], axis=0)
+    return np.asarray(start[:, None] + np.pad(np.cumsum(edges, axis=1), ((0, 0), (1, 0))))
+
+
+def shortfall(terms: Terms, data: Array, vectors: list[Array]) -> float:
+    """By how much, at most, the best value exceeds a frontier at any limit from its first cost up.
+
+    ``data`` are its values and costs, rising. Between two of its points nothing is better than the hull of everything at the
+    cost of the second; further rows enter by multiplier ``vectors``, as in :class:`Bounds`.
+    """
+    most = np.full(data.shape[1], np.inf)
+    limits = np.append(data[1, 1:], terms.bounds[0]) - terms.constant[1]
+    for vector in vectors:
+        offset = float(vector @ (terms.bounds[1:] - terms.constant[2:])) if vector.any() else 0.0
+        x, y = joined_hull([_stage_hull(stage, vector) for stage in terms.stages])
+        most = np.minimum(most, np.interp(limits, x, y) + offset)
+    gap = float((most + terms.constant[0] - data[0]).max(initial=0.0))
+    return gap + 1e-9 * float(np.abs(data[0]).max(initial=1.0))
+
+
+def _stage_hull(stage: StageTerms, multipliers: Array) -> Array:
+    """The hull of one stage over all its depths, from the hulls of its blocks."""
+    blocks = [
+        _front_hull(_scalar(block, multipliers), block[1]) for block in stage.blocks[: stage.depths[-1]]
+    ]
+    parts = []
+    for depth, own in zip(stage.depths, stage.depth.T, strict=True):
+        shift = np.array([[own[1]], [own[0] - multipliers @ own[2:]]])
+        parts.append(shift + (joined_hull(blocks[:depth]) if depth else np.zeros((2, 1))))
+    points = np.concatenate(parts, axis=1)
+    return _front_hull(points[1], points[0])
+
+
+def _front_hull(value: Array, cost: Array) -> Array:
+    """:func:`_hull` of the points that no other beats: the same, sooner."""
+    front = pareto(np.stack([value, cost]))
+    return _hull(value[front], cost[front])
 
 
 def _correlate(lower: Array, upper: Array) -> Array:

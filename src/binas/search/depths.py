@@ -20,6 +20,7 @@ from binas.estimators.objective import (
     DepthsObjective,
     StagewiseObjective,
 )
+from binas.search.deadline import Deadline
 from binas.search.problem import SearchProblem
 from binas.search.restrict import Kept, smaller_problem
 from binas.search.result import Answer, Status
@@ -48,11 +49,19 @@ def _at_depths(problem: SearchProblem, objective: DepthsObjective, index: tuple[
     return smaller_problem(replace(problem, objective=inner), kept, problem.limits)
 
 
-def best_by_depths(problem: SearchProblem, solve: Callable[[SearchProblem], Answer]) -> Answer:
-    """The best of the answers to all parts; proven where each of them is, or cannot reach the best."""
+def best_by_depths(
+    problem: SearchProblem, solve: Callable[[SearchProblem], Answer], deadline: Deadline
+) -> Answer:
+    """The best of the answers to all parts; proven where each of them is, or cannot reach the best.
+
+    Past the deadline nothing is better than the highest value of the next part, for the others are lower.
+    """
     best, bounds, solved = Answer(Status.INFEASIBLE), list[float](), 0
     for part in by_depths(problem):
         if best.value is not None and highest_value(part) <= best.value:
+            break
+        if deadline.late and solved:
+            bounds.append(highest_value(part))
             break
         answer, solved = solve(part), solved + 1
         if answer.status is Status.INFEASIBLE:
@@ -61,7 +70,7 @@ def best_by_depths(problem: SearchProblem, solve: Callable[[SearchProblem], Answ
         if best.value is None or (answer.value is not None and answer.value > best.value):
             best = answer
     if best.value is None:
-        return best
+        return replace(_stopped(bounds), details=best.details) if bounds else best
     proven = max(bounds) <= best.value
     return Answer(
         Status.OPTIMAL if proven else Status.STOPPED_WITH_ANSWER,
@@ -70,6 +79,11 @@ def best_by_depths(problem: SearchProblem, solve: Callable[[SearchProblem], Answ
         max(bounds) if np.isfinite(max(bounds)) else None,
         {**best.details, "combinations of depths": solved},
     )
+
+
+def _stopped(bounds: list[float]) -> Answer:
+    finite = max(bounds) if np.isfinite(max(bounds)) else None
+    return Answer(Status.STOPPED_WITHOUT_ANSWER, bound=finite)
 
 
 def highest_value(part: SearchProblem) -> float:

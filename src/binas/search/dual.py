@@ -13,7 +13,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.search.highs import LinearProgram, solve_linear
+from binas.search.deadline import NEVER, Deadline
+from binas.search.highs import LinearProgram, Model
 from binas.search.matrices import structure
 from binas.search.sparse import Sparse
 from binas.search.terms import Terms
@@ -159,28 +160,31 @@ class Dual:
     incumbent: Relaxed | None
 
 
-def solve_dual(padded: Padded, sweeps: int = 2) -> Dual:
-    """Multipliers that make the bound small: exact for one row; for several, those of the linear relaxation."""
+def solve_dual(padded: Padded, deadline: Deadline = NEVER, sweeps: int = 2) -> Dual:
+    """Multipliers that make the bound small: exact for one row; for several, those of the linear relaxation.
+
+    Past the deadline the sweep goes on to its end, which takes moments: the bound holds for any multipliers.
+    """
     rows = padded.terms.rows
     best = best_for(padded, np.zeros(rows))
     incumbent = best if (best.totals[1:] <= padded.budget).all() else None
     if incumbent is not None or rows == 0:
         return Dual(best, incumbent)
     if rows > 1 and all(stage.variants is None for stage in padded.terms.stages):
-        best = best_for(padded, relaxation_multipliers(padded.terms))
+        best = best_for(padded, relaxation_multipliers(padded.terms, deadline))
     for _ in range(1 if rows == 1 else sweeps):
         before = best.bound
         for row in range(rows):
             moved, kept = _line_search(padded, best, row)
             best = moved if moved.bound < best.bound else best
             incumbent = _better(padded, incumbent, kept)
-        if best.bound >= before - 1e-9 * max(1.0, abs(before)):
+        if deadline.late or best.bound >= before - 1e-9 * max(1.0, abs(before)):
             break
     return Dual(best, incumbent)
 
 
-def relaxation_multipliers(terms: Terms) -> Array:
-    """Dual prices of the cost rows in the linear relaxation of the tight form (by HiGHS); zeros if it has none."""
+def relaxation_multipliers(terms: Terms, deadline: Deadline = NEVER) -> Array:
+    """Dual prices of the cost rows in the linear relaxation of the tight form (by HiGHS); zeros if it has none in time."""
     equality, right = structure(terms.space)
     data = np.concatenate(
         [*(b for stage in terms.stages for b in stage.blocks), *(s.depth for s in terms.stages)], axis=1
@@ -195,7 +199,7 @@ def relaxation_multipliers(terms: Terms) -> Array:
         least=np.zeros(data.shape[1]),
         most=np.ones(data.shape[1]),
     )
-    duals = solve_linear(program).prices[len(right) :]
+    duals = Model(program, {}).run(deadline.left).prices[len(right) :]
     if len(duals) != terms.rows or not np.isfinite(duals).all():
         return np.zeros(terms.rows)
     return np.asarray(np.maximum(0.0, -duals) * scales[0] / scales[1:])
@@ -253,10 +257,7 @@ def improve(padded: Padded, start: Relaxed) -> Relaxed:
     picked, rows = configs[active], np.arange(blocks.shape[1])
     current = blocks[:, rows, picked]
     for _ in range(200):
-        change = blocks - current[:, :, None]
-        gain = np.where(
-            (change[1:] <= (padded.budget - totals[1:])[:, None, None]).all(axis=0), change[0], -np.inf
-        )
+        change, gain = _gains(blocks, current, padded.budget - totals[1:])
         place = int(gain.argmax()) if gain.size else 0
         if not gain.size or gain.flat[place] <= 0:
             break
@@ -266,6 +267,23 @@ def improve(padded: Padded, start: Relaxed) -> Relaxed:
         totals += change[:, b, c]
     configs[active] = picked
     return Relaxed(start.multipliers, depth, configs, totals, start.bound)
+
+
+def _gains(blocks: Array, current: Array, room: Array) -> tuple[Array, Array]:
+    """What every change of one config brings, (1+m, active blocks, C); and in value, -inf where there is no room for it."""
+    change = blocks - current[:, :, None]
+    return change, np.where((change[1:] <= room[:, None, None]).all(axis=0), change[0], -np.inf)
+
+
+def around(padded: Padded, start: Relaxed) -> Array:
+    """Values of an architecture and of all that differ from it in one config and keep the budgets, falling."""
+    active = padded.active[padded.stage_range, start.depth]
+    blocks, picked = padded.blocks[:, active], start.configs[active]
+    current = blocks[:, np.arange(blocks.shape[1]), picked]
+    _, gain = _gains(blocks, current, padded.budget - start.totals[1:])
+    gain[np.arange(len(picked)), picked] = -np.inf
+    gains = np.append(0.0, gain[np.isfinite(gain)])
+    return np.asarray(start.totals[0] - np.sort(-gains))
 
 
 def indices_of(padded: Padded, relaxed: Relaxed) -> tuple[Ints, Ints]:

@@ -7,20 +7,25 @@ Prefixes of a stage are shared by its depths.
 With further limits, labels must be compared in several costs and far fewer are dominated. Two things then
 keep the fold small and exact: an approximate frontier (a lower bound that real architectures reach) and the
 concave hull of what the remaining stages can add (an upper bound, the relaxed knapsack). A label that cannot
-reach the lower bound at any total cost is dropped. If even that is too much, values are thinned and the
+reach the lower bound at any total cost is dropped. If even that is too much, or time is up, labels are thinned and the
 certified error says by how much the result may fall short.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
-from binas.search.bounds import Bounds, make_bounds
-from binas.search.labels import Labels, choices, merge, nothing, pareto, staircase, unite
+from binas.search.bounds import Bounds, make_bounds, shortfall
+from binas.search.deadline import NEVER, Deadline, TimeUpError
+from binas.search.labels import Labels, choices, nothing, unite
+from binas.search.merging import Threshold, TooManyError, merge_thinned, power_of_two, thinned
+from binas.search.pareto import pareto
 from binas.search.terms import StageTerms, Terms
 
 Array = NDArray[np.float64]
@@ -30,64 +35,64 @@ MAX_LABELS_MANY = 100_000  # with further cost rows, where dominance is dearer t
 MAX_PAIRS = 400_000_000  # sums made in one merge, a few seconds; beyond that labels are thinned first
 LEAST_LABELS = 2000
 FIRST_PASS = 2000
+RATE = 10_000_000  # sums a second that a merge is reckoned to make, where time is limited
+LAST = 10_000_000  # sums made in all merges together when time is up: moments
+MEMORY = 2**30  # bytes
 BOUND_ROWS = 2  # from this many cost rows on, bounds pay off (measured; with one, dominance is cheap to find)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a fold may take: labels in one set (None: as is usual), bytes in all, points given up, and until when."""
+
+    max_labels: int | None = None
+    memory: float = MEMORY
+    tolerance: float = 0.0
+    deadline: Deadline = NEVER
 
 
 @dataclass(frozen=True, eq=False)
 class Folded:
-    """All non-dominated labels of a problem and the certified error: no value is short by more."""
+    """All non-dominated labels of a problem and the certified error: no value is short by more.
+
+    ``stopped``: time was up, and below the first label's cost there may be others.
+    """
 
     labels: Labels
     error: float
+    stopped: bool = False
 
 
-def fold_stage(stage: StageTerms, s: int, caps: Array) -> Labels:
-    """Non-dominated variants of one stage over all its depths."""
-    prefix = nothing(len(caps))
-    parts: list[Labels] = []
-    depth_parts = dict(zip(stage.depths, stage.depth.T, strict=True))
-    for b in range(-1, stage.depths[-1]):
-        if b >= 0:
-            prefix = merge(
-                prefix, choices(s, b, stage.blocks[b], pareto(stage.blocks[b])), np.full(len(caps), np.inf)
-            )
-        if b + 1 in depth_parts:
-            parts.append(Labels(prefix.data + depth_parts[b + 1][:, None], prefix.source))
-    return unite(s, stage.depths, parts)
-
-
-def fold(terms: Terms, max_labels: int | None = None, tolerance: float = 0.0) -> Folded:
+def fold(terms: Terms, effort: Effort | None = None) -> Folded:
     """The frontier of the whole problem.
 
-    Row 1 is the traced cost; rows with finite bounds are respected. ``tolerance`` > 0 allows thinning
+    Row 1 is the traced cost; rows with finite bounds are respected. A tolerance > 0 allows thinning
     from the start with at most that certified error.
     """
-    most = max_labels or (MAX_LABELS if terms.rows == 1 else MAX_LABELS_MANY)
+    effort = effort or Effort()
+    folding = _Folding(terms, effort)
     budget = terms.bounds - terms.constant[1:]
-    stages = _feasible([fold_stage(stage, s, budget) for s, stage in enumerate(terms.stages)], budget)
+    stages = _feasible([folding.stage(stage, s) for s, stage in enumerate(terms.stages)], budget)
     if stages is None:
-        return Folded(Labels(np.zeros((1 + terms.rows, 0)), None), 0.0)
+        return folding.done(Labels(np.zeros((1 + terms.rows, 0)), None), None)
     stages.sort(key=len)
     bounds = None
     if terms.rows >= BOUND_ROWS:
-        bounds = make_bounds(stages, budget)
-        stages = _worthy(stages, bounds)
-        bounds = _raised(terms, stages, budget, bounds)
-        stages = _worthy(stages, bounds)
-    return _fold_stages(terms, stages, budget, bounds, most, tolerance)
+        bounds = make_bounds(stages, budget, effort.deadline)
+        stages = _worthy(stages, bounds, folding.error)
+        bounds = _raised(terms, stages, budget, bounds, effort)
+        stages = _worthy(stages, bounds, folding.error)
+    return folding.done(folding.whole(stages, budget, bounds), bounds)
 
 
-def _raised(terms: Terms, stages: list[Labels], budget: Array, bounds: Bounds) -> Bounds:
-    """Better lower bounds from a first, rough fold; the same ones if even that holds too many labels."""
-    try:
-        first = _fold_stages(terms, stages, budget, bounds, FIRST_PASS, 0.0)
-    except ProblemError:
-        return bounds
-    return bounds.raised(first.labels.data - terms.constant[:, None])
+def _raised(terms: Terms, stages: list[Labels], budget: Array, bounds: Bounds, effort: Effort) -> Bounds:
+    """Better lower bounds from a first, rough fold."""
+    rough = _Folding(terms, Effort(FIRST_PASS, effort.memory, deadline=effort.deadline))
+    return bounds.raised(rough.whole(stages, budget, bounds).data)
 
 
-def _worthy(stages: list[Labels], bounds: Bounds) -> list[Labels]:
-    return [stage.take(bounds.worth_keeping(k, stage.data)) for k, stage in enumerate(stages)]
+def _worthy(stages: list[Labels], bounds: Bounds, slack: float) -> list[Labels]:
+    return [stage.take(bounds.worth_keeping(k, stage.data, slack)) for k, stage in enumerate(stages)]
 
 
 def _feasible(stages: list[Labels], budget: Array) -> list[Labels] | None:
@@ -105,56 +110,151 @@ def _within(labels: Labels, caps: Array) -> Labels:
     return labels if len(keep) == len(labels) else labels.take(keep)
 
 
-def _fold_stages(
-    terms: Terms, stages: list[Labels], budget: Array, bounds: Bounds | None, most: int, tolerance: float
-) -> Folded:
-    lows = np.array([stage.data[1:].min(axis=1) for stage in stages])
-    after = np.vstack([np.cumsum(lows[::-1], axis=0)[::-1][1:], np.zeros(terms.rows)])
-    total, error = stages[0], 0.0
-    for k, stage in enumerate(stages[1:], 1):
-        total, lost = thin(total, max(LEAST_LABELS, MAX_PAIRS // max(1, len(stage))))
-        error += lost
-        needs = () if bounds is None else bounds.needs(list(range(k + 1)), error)
-        last = k == len(stages) - 1
-        total = merge(total, stage, budget - after[k], needs, rows=1 if last else None)
-        if not last and len(total):
-            total, lost = thin(total, most, tolerance / len(stages))
-            error += lost
-    if len(stages) == 1:
-        total = total.take(pareto(total.data[:2]))
-    return Folded(Labels(total.data + terms.constant[:, None], total.source), error)
+class _Folding:
+    """Merges one after the other; each gets its share of the memory, and after the deadline next to no time.
 
-
-def thin(labels: Labels, most: int, allowed: float = 0.0) -> tuple[Labels, float]:
-    """Drop labels that another of no higher cost nearly reaches; the loss in value is certified.
-
-    Loss at most ``allowed``, or as much as it takes to keep at most ``most`` labels.
+    ``error`` is the certified loss of thinning; where labels had to be left out without one (several cost rows), it is
+    infinite and the hull of everything says how far the result may be off.
     """
-    if len(labels) <= most and allowed <= 0.0:
-        return labels, 0.0
-    spread = float(np.ptp(labels.data[0]))
-    step, kept = allowed, _spaced(labels.data, allowed)
-    while len(kept) > most:
-        if step > spread:
+
+    def __init__(self, terms: Terms, effort: Effort):
+        self.terms, self.effort, self.error, self.stopped = terms, effort, 0.0, False
+        self.most = effort.max_labels or (MAX_LABELS if terms.rows == 1 else MAX_LABELS_MANY)
+        self.free = effort.memory / 2
+        self.merges = sum(len(stage.blocks) + 2 for stage in terms.stages)
+        point = 3 * 8 * len(terms.space.stages) * (1 + terms.space.max_depth)  # to read one back
+        self.points = max(LEAST_LABELS, int(effort.memory / 4 / point))
+        self.step = power_of_two(effort.tolerance / len(terms.stages))
+
+    def stage(self, stage: StageTerms, s: int) -> Labels:
+        """Non-dominated variants of one stage over all its depths."""
+        prefix, open_caps = nothing(self.terms.rows), np.full(self.terms.rows, np.inf)
+        parts: list[Labels] = []
+        depth_parts = dict(zip(stage.depths, stage.depth.T, strict=True))
+        for b in range(-1, stage.depths[-1]):
+            if b >= 0:
+                block = choices(s, b, stage.blocks[b], pareto(stage.blocks[b]))
+                prefix = self._kept(*self._merged(prefix, block, open_caps))
+            if b + 1 in depth_parts:
+                parts.append(Labels(prefix.data + depth_parts[b + 1][:, None], prefix.source))
+        return self._kept(unite(s, stage.depths, parts))
+
+    def whole(self, stages: list[Labels], budget: Array, bounds: Bounds | None) -> Labels:
+        """All stages together: labels that no other beats in value and traced cost."""
+        lows = np.array([stage.data[1:].min(axis=1) for stage in stages])
+        after = np.vstack([np.cumsum(lows[::-1], axis=0)[::-1][1:], np.zeros(self.terms.rows)])
+        total = stages[0]
+        for k, stage in enumerate(stages[1:], 1):
+            total, stage = self._paired(total, stage, len(stages) - k)
+            needs = () if bounds is None else bounds.needs(list(range(k + 1)), self._slack)
+            rows = 1 if k == len(stages) - 1 else None
+            total, lost = self._merged(total, stage, budget - after[k], needs, rows)
+            if rows is None:
+                total = self._kept(total, max(lost, self.step))
+            else:
+                return self._thin(total, self.points, lost, rows)
+        return self._thin(total.take(pareto(total.data[:2])), self.points, rows=1)
+
+    def _paired(self, left: Labels, right: Labels, merges: int) -> tuple[Labels, Labels]:
+        """Both sets, thinned until their sums can be made in this merge's share of the time."""
+        pairs = min(MAX_PAIRS, max(self.few**2, RATE * self.effort.deadline.left / merges))
+        share = (pairs / max(1, len(left) * len(right))) ** 0.5
+        if share >= 1:
+            return left, right
+        least = min(self.few, LEAST_LABELS)
+        one, two = (self._thin(x, max(least, int(share * len(x)))) for x in (left, right))
+        return one, two
+
+    @property
+    def few(self) -> int:
+        """Labels of a set when time is up."""
+        return max(16, int((LAST / max(1, self.merges)) ** 0.5))
+
+    @property
+    def _slack(self) -> float:
+        """What labels that stand in for others may be short by."""
+        return self.error if math.isfinite(self.error) else 0.0
+
+    def _share(self) -> int:
+        """How many labels the next set may have, of what memory is left for those still to come."""
+        share = int(self.free / max(1, self.merges) / self._size)
+        return min(self.most, max(LEAST_LABELS, share))
+
+    @property
+    def _size(self) -> int:
+        """Bytes of a label: value, costs, and where it came from."""
+        return 8 * (3 + self.terms.rows)
+
+    def _merged(
+        self,
+        left: Labels,
+        right: Labels,
+        caps: Array,
+        needs: Sequence[Threshold] = (),
+        rows: int | None = None,
+    ) -> tuple[Labels, float]:
+        """The sums and their loss; in a moment and of few labels where time is up, or nothing tells so many apart."""
+        deadline = self.effort.deadline
+        try:
+            deadline.check()
+            return merge_thinned(left, right, caps, needs, rows, self._share(), deadline)
+        except (TimeUpError, TooManyError) as reason:
+            self.stopped = self.stopped or isinstance(reason, TimeUpError)
+        return merge_thinned(self._few(left), self._few(right), caps, (), rows, math.inf, NEVER)
+
+    def _kept(self, labels: Labels, lost: float = 0.0) -> Labels:
+        """At most as many labels as there is room for; what they were merged with a loss of is part of it."""
+        result = self._few(labels, lost=lost) if self.stopped else self._thin(labels, self._share(), lost)
+        self.merges -= 1
+        self.free -= self._size * len(result)
+        return result
+
+    def _thin(self, labels: Labels, most: int, lost: float = 0.0, rows: int | None = None) -> Labels:
+        """Drop labels that another of no higher cost nearly reaches; the loss in value, at least ``lost``, is certified."""
+        if len(labels) <= most and not lost:
+            return labels
+        try:
+            kept, lost = thinned(labels.data if rows is None else labels.data[: 1 + rows], most, lost)
+        except TooManyError:
+            return self._few(labels, most)
+        self.error += lost
+        return labels.take(kept)
+
+    def _few(self, labels: Labels, most: int | None = None, lost: float = 0.0) -> Labels:
+        """A few labels: with one cost row thinned; with more picked, without knowing what is lost."""
+        most = most or self.few
+        if self.terms.rows == 1:
+            return self._thin(labels, most, lost)
+        if len(labels) <= most and not lost:
+            return labels
+        self.error = math.inf
+        return labels.take(picked(labels.data, most))
+
+    def done(self, labels: Labels, bounds: Bounds | None) -> Folded:
+        """The result with its certified error."""
+        if self.error and not len(labels):
             raise ProblemError(
-                f"with these limits more than {most} partial architectures cannot be told apart; trace the frontier "
-                "with fewer limits, or search limit by limit."
+                "no architecture within these limits was found in the time and memory given, and none was ruled out; give "
+                "more of them, trace the frontier with fewer limits, or search limit by limit."
             )
-        step = max(2 * step, spread / most / 8)
-        kept = _spaced(labels.data, step)
-    return labels.take(kept), step
+        labels = Labels(labels.data + self.terms.constant[:, None], labels.source)
+        if not self.error:
+            return Folded(labels, 0.0, self.stopped)
+        vectors = [np.zeros(self.terms.rows - 1)] if bounds is None else list(bounds.multipliers)
+        return Folded(labels, min(self.error, shortfall(self.terms, labels.data, vectors)), self.stopped)
 
 
-def _spaced(data: Array, step: float) -> NDArray[np.intp]:
-    """Subset such that every dropped label has a kept one of no higher cost and value >= its own - step."""
-    if data.shape[0] == 2:
-        kept, floor = [], -np.inf
-        for index, value in enumerate(data[0].tolist()):
-            if value > floor:
-                kept.append(index)
-                floor = value + step
-        return np.array(kept, dtype=np.intp)
-    if data.shape[0] == 3:
-        return staircase(data, step)
-    levels = np.floor(data[0] / step) if step > 0 else data[0]
-    return pareto(np.concatenate([levels[None], data[1:]]))
+def picked(data: Array, count: int) -> NDArray[np.intp]:
+    """About ``count`` labels of several cost rows: spread over frontiers of value - m * cost, and the cheapest."""
+    spread = np.maximum(np.ptp(data, axis=1), 1e-300)
+    prices = [np.zeros(data.shape[0] - 2)]
+    for row in range(data.shape[0] - 2):
+        prices += [factor * np.eye(data.shape[0] - 2)[row] for factor in (0.3, 1.0, 3.0)]
+    scaled = (data[1:] / spread[1:, None]).sum(axis=0)
+    result = [np.argmin(data[1:], axis=1), np.array([int(np.argmin(scaled))])]
+    for price in prices:
+        flat = np.stack([data[0] / spread[0] - price @ (data[2:] / spread[2:, None]), data[1]])
+        front = pareto(flat)
+        marks = np.linspace(0, len(front) - 1, max(2, count // len(prices))).astype(np.intp)
+        result.append(front[marks])
+    return np.unique(np.concatenate(result))

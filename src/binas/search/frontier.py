@@ -7,7 +7,7 @@ import io
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError, TableError
 from binas.estimators.objective import DepthsObjective
+from binas.search.deadline import Deadline, TimeLimit
 from binas.search.depths import by_depths
-from binas.search.fold import fold
+from binas.search.fold import MEMORY, Effort, fold
 from binas.search.labels import decode
 from binas.search.limits import Limit
 from binas.search.objective import objective_values
 from binas.search.problem import Evaluation, SearchProblem
 from binas.search.restrict import levels, restricted, widened
+from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.terms import Row, build_terms, is_separable, limit_rows
 from binas.search.variants import by_variant, upper_envelope
@@ -51,8 +53,8 @@ class Frontier(Sequence[FrontierPoint]):
     """Points sorted by cost, accuracy rising strictly.
 
     ``error`` is the certified error: at any limit the best accuracy is at most this much higher than
-    the frontier says; zero when exact. Where the problem has variants, the frontier is the upper envelope of theirs, and
-    every point knows its own.
+    the frontier says; zero when exact. ``stopped``: time was up, and below the first point there may be others. Where the
+    problem has variants, the frontier is the upper envelope of theirs, and every point knows its own.
     """
 
     problem: SearchProblem
@@ -64,6 +66,7 @@ class Frontier(Sequence[FrontierPoint]):
     _depths: Indices = field(repr=False)
     _configs: Indices = field(repr=False)
     _variants: tuple[str, ...] = field(default=(), repr=False)  # of each point, where there are variants
+    stopped: bool = False
 
     @property
     def unit(self) -> Unit:
@@ -126,6 +129,7 @@ class Frontier(Sequence[FrontierPoint]):
             **self._conditions(),
             "exact": self.exact,
             "error": self.error,
+            "stopped": self.stopped,
             "seconds": self.seconds,
             "points": points,
         }
@@ -162,45 +166,63 @@ class Frontier(Sequence[FrontierPoint]):
 
 
 def frontier(
-    problem: SearchProblem, cost: str, *, max_labels: int | None = None, tolerance: float = 0.0
+    problem: SearchProblem,
+    cost: str,
+    *,
+    max_labels: int | None = None,
+    tolerance: float = 0.0,
+    time_limit: TimeLimit = None,
+    memory_limit: float = MEMORY,
 ) -> Frontier:
     """The frontier of accuracy against ``cost``, other limits of the problem respected.
 
-    Exact unless more than ``max_labels`` partial architectures would have to be held, or ``tolerance``
-    (points of accuracy) allows rounding; then ``error`` certifies by how much it may fall short. Time and
-    memory grow with the number of frontier points, not with the size of the space. A cost that is a maximum
-    takes one exact solve per point, and is always exact. Of a problem with variants it is the upper envelope of theirs.
+    Exact unless more than ``max_labels`` partial architectures would have to be held, they would not fit into
+    ``memory_limit`` bytes, the ``time_limit`` (seconds) ends first, or ``tolerance`` (points of accuracy) allows rounding;
+    then ``error`` certifies by how much it may fall short. Time and memory grow with the number of frontier points, not
+    with the size of the space. A cost that is a maximum takes one exact solve per point. Of a problem with variants it
+    is the upper envelope of theirs.
     """
     if not 0 <= tolerance < np.inf:
         raise ProblemError(
             f"the tolerance is {tolerance}; it must be a finite number of points from zero up."
         )
-    start = time.perf_counter()
+    if not memory_limit > 0:
+        raise ProblemError(f"the memory limit is {memory_limit} bytes; it must be more than zero.")
     _check_question(problem, cost)
+    return _traced(problem, cost, Effort(max_labels, memory_limit, tolerance, Deadline.after(time_limit)))
+
+
+def _traced(problem: SearchProblem, cost: str, effort: Effort) -> Frontier:
+    start = time.perf_counter()
     if problem.variants:
-        parts = {
-            name: frontier(single, cost, max_labels=max_labels, tolerance=tolerance)
-            for name, single in by_variant(problem).items()
-        }
+        singles = by_variant(problem)
+        ends = shares(effort, len(singles))
+        parts = {name: _traced(single, cost, next(ends)) for name, single in singles.items()}
         return _envelope(problem, cost, parts)
     scaled, shown = problem.on_link_scale(), problem.objective
-    if problem.costs[cost].combine == "max":
-        points, error = _of_maximum(scaled, cost), 0.0
-    else:
-        points, error = _of_sum(scaled, cost, max_labels, tolerance / shown.steepest)
+    trace = _of_maximum if problem.costs[cost].combine == "max" else _of_sum
+    points = trace(scaled, cost, replace(effort, tolerance=effort.tolerance / shown.steepest))
     accuracies = shown.percents(points.accuracies)
-    short = shown.percents(points.accuracies + error) - accuracies  # the error in points, at every limit
-    seconds = time.perf_counter() - start
+    short = (
+        shown.percents(points.accuracies + points.error) - accuracies
+    )  # the error in points, at every limit
     return Frontier(
         problem,
         cost,
         points.costs,
         accuracies,
-        float(short.max(initial=0.0)) if error else 0.0,
-        seconds,
+        float(short.max(initial=0.0)) if points.error else 0.0,
+        time.perf_counter() - start,
         points.depths,
         points.configs,
+        stopped=points.stopped,
     )
+
+
+def shares(effort: Effort, parts: int) -> Iterator[Effort]:
+    """The effort of each of so many parts, one after the other: an equal share of the time that is left then."""
+    for left in range(parts, 0, -1):
+        yield replace(effort, deadline=effort.deadline.shared(left))
 
 
 def _envelope(problem: SearchProblem, cost: str, parts: Mapping[str, Frontier]) -> Frontier:
@@ -222,6 +244,7 @@ def _envelope(problem: SearchProblem, cost: str, parts: Mapping[str, Frontier]) 
         gather([curve._depths for curve in curves]),
         gather([curve._configs for curve in curves]),
         tuple(list(parts)[k] for k in owner),
+        any(curve.stopped for curve in curves),
     )
 
 
@@ -296,58 +319,72 @@ def _number(text: str) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """Points by rising cost and accuracy, on the scale of the link; depths (n, S) and configs (n, S, D) as indices."""
+    """Points by rising cost and accuracy, on the scale of the link; depths (n, S) and configs (n, S, D) as indices.
+
+    ``error`` and ``stopped`` as in :class:`Frontier`.
+    """
 
     costs: Array
     accuracies: Array
     depths: Indices
     configs: Indices
+    error: float = 0.0
+    stopped: bool = False
 
 
-def _of_sum(
-    problem: SearchProblem, cost: str, max_labels: int | None, tolerance: float
-) -> tuple[_Points, float]:
-    """The frontier of a cost that adds up, by folding, and its certified error."""
+def _of_sum(problem: SearchProblem, cost: str, effort: Effort) -> _Points:
+    """The frontier of a cost that adds up, by folding."""
     smaller = restricted(problem)
     if smaller is None:
-        return _listed(problem, cost, []), 0.0
+        return _listed(problem, cost, [])
     if isinstance(smaller.objective, DepthsObjective):
-        return _over_depths(problem, smaller, cost, max_labels, tolerance)
+        return _over_depths(problem, smaller, cost, effort)
     terms = build_terms(smaller, _rows(smaller, cost))
-    folded = fold(terms, max_labels, tolerance)
+    folded = fold(terms, effort)
     depths, configs = decode(terms, folded.labels, np.arange(len(folded.labels)))
     data, whole = folded.labels.data, widened(problem.space, smaller.space, configs)
-    return _Points(data[1], data[0], depths, whole), folded.error
+    return _Points(data[1], data[0], depths, whole, folded.error, folded.stopped)
 
 
-def _over_depths(
-    problem: SearchProblem, smaller: SearchProblem, cost: str, max_labels: int | None, tolerance: float
-) -> tuple[_Points, float]:
+def _over_depths(problem: SearchProblem, smaller: SearchProblem, cost: str, effort: Effort) -> _Points:
     """The upper envelope of the frontiers with all depths given (:mod:`binas.search.depths`)."""
-    parts = [(part, *_of_sum(part, cost, max_labels, tolerance)) for part in by_depths(smaller)]
-    curves = [points for _, points, _ in parts]
+    parts = by_depths(smaller)
+    curves = [_of_sum(part, cost, own) for part, own in zip(parts, shares(effort, len(parts)), strict=True)]
     owner, place = upper_envelope([c.costs for c in curves], [c.accuracies for c in curves])
     first = np.cumsum([0, *(len(c.costs) for c in curves)])[owner] + place
-    configs = [widened(problem.space, part.space, points.configs) for part, points, _ in parts]
+    configs = [
+        widened(problem.space, part.space, points.configs) for part, points in zip(parts, curves, strict=True)
+    ]
     return _Points(
         np.concatenate([c.costs for c in curves])[first],
         np.concatenate([c.accuracies for c in curves])[first],
         np.concatenate([c.depths for c in curves])[first],
         np.concatenate(configs)[first],
-    ), max(error for _, _, error in parts)
+        max(curve.error for curve in curves),
+        any(curve.stopped for curve in curves),
+    )
 
 
-def _of_maximum(problem: SearchProblem, cost: str) -> _Points:
-    """The frontier of a maximum: the best architecture, then the best of those strictly below its maximum, ..."""
+def _of_maximum(problem: SearchProblem, cost: str, effort: Effort) -> _Points:
+    """The frontier of a maximum: the best architecture, then the best of those strictly below its maximum, ...
+
+    Where time is up, what was found so far, with the gap of the answer that was stopped.
+    """
     items: list[Evaluation] = []
-    best = solve(problem, "auto").evaluation
-    while best is not None:
-        items.append(best)
-        below = _next_below(problem, cost, best.costs[cost])
-        if below is None:
+    error, asked, late = 0.0, problem, False
+    while True:
+        result = solve(asked, "auto", time_limit=effort.deadline)
+        late = late or result.status in (Status.STOPPED_WITH_ANSWER, Status.STOPPED_WITHOUT_ANSWER)
+        if result.evaluation is None:
             break
-        best = solve(problem.with_limits([*problem.limits, below]), "auto").evaluation
-    return _listed(problem, cost, _undominated(items))
+        items.append(result.evaluation)
+        error = max(error, result.gap or 0.0)
+        below = _next_below(problem, cost, result.evaluation.costs[cost])
+        if below is None or late:
+            break
+        asked = problem.with_limits([*problem.limits, below])
+    points = _listed(problem, cost, _undominated(items))
+    return replace(points, error=error if late else 0.0, stopped=late)
 
 
 def _next_below(problem: SearchProblem, cost: str, value: float) -> Limit | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -87,8 +88,9 @@ class Model:
         """One more row: values' x[columns] <= upper."""
         self.highs.addRow(-self.highspy.kHighsInf, upper, len(columns), columns.astype(np.int32), values)
 
-    def run(self) -> Solution:
-        """Solve (again)."""
+    def run(self, seconds: float = math.inf) -> Solution:
+        """Solve (again), for at most so long."""
+        self.highs.setOptionValue("time_limit", seconds)
         if self.highs.run() == self.highspy.HighsStatus.kError:  # its threads are those of another model
             self.highs.resetGlobalScheduler(True)
             self.highs.run()

@@ -11,19 +11,24 @@ choice whose reduced cost exceeds UB - LB is out; few remain, and they are folde
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from binas.search.deadline import NEVER, Deadline, TimeUpError
 from binas.search.dual import Padded, Relaxed, cheapest, improve, indices_of, solve_dual
-from binas.search.labels import Labels, Merge, choices, decode, merge, nothing, unite
+from binas.search.labels import Labels, Merge, choices, decode, nothing, unite
+from binas.search.merging import TooManyError, best_sums, lagrangian_values, sums_above
 from binas.search.terms import Terms
-from binas.space.architecture import Architecture
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MAX_CANDIDATES = 3_000_000
+CROWDED = 3.0  # choices near the bound for each block; with more, a smaller gap is tried first
+SMALLER = 8.0
+GROWTH = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +40,9 @@ class Reduced:
     block_best: Array
 
     @classmethod
-    def at(cls, padded: Padded, multipliers: Array) -> Reduced:
+    def at(cls, padded: Padded, multipliers: Array, value_weight: float = 1.0) -> Reduced:
         """Reduced cost = best Lagrangian value of the stage minus its best with the choice forced."""
-        score, best, stage = padded.stage_scores(multipliers)
+        score, best, stage = padded.stage_scores(multipliers, value_weight)
         depths = stage.max(axis=1, keepdims=True) - stage
         # the least loss of a depth at which the block runs
         using = np.where(padded.active, depths[:, :, None], np.inf).min(axis=1)
@@ -46,7 +51,7 @@ class Reduced:
 
 @dataclass(frozen=True, eq=False)
 class Exact:
-    """A proven optimum: value and architecture indices, or None when no architecture keeps the bounds."""
+    """An architecture met on the way: value, indices, and how many sums of labels were made."""
 
     value: float
     depths: Ints
@@ -54,118 +59,199 @@ class Exact:
     candidates: int
 
 
-class TooManyError(Exception):
-    """More partial architectures than the fold is willing to hold; another solver should take over."""
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """How a search ended: the best met (None if nothing was), whether that is proven, and what nothing is better than.
+
+    Proven with nothing met: no architecture keeps the bounds.
+    """
+
+    best: Exact | None
+    proven: bool
+    bound: float
 
 
-def solve_exact(terms: Terms, max_candidates: int = MAX_CANDIDATES) -> Exact | None:
-    """The proven best architecture within all bounds, or None if there is none.
+def solve_exact(
+    terms: Terms, max_candidates: int = MAX_CANDIDATES, deadline: Deadline = NEVER, enough: float = 0.0
+) -> Outcome:
+    """The proven best architecture within all bounds.
 
-    Time grows with the gap between bound and answer, not with the size of the space; raises
-    :class:`TooManyError` when more than ``max_candidates`` partial architectures are needed.
+    Time grows with the gap between bound and answer, not with the size of the space. Not proven where the deadline or
+    more than ``max_candidates`` sums of labels end it first; but at a gap of at most ``enough`` that is proof.
     """
     padded = Padded(terms)
-    for row in range(terms.rows):
-        if cheapest(padded, row).totals[1 + row] > padded.budget[row]:
+    if not all_reachable(padded):
+        return Outcome(None, True, -np.inf)
+    dual = solve_dual(padded, deadline)
+    start = None if dual.incumbent is None else improve(padded, dual.incumbent)
+    bound = dual.relaxed.bound + float(terms.constant[0])
+    known = None if start is None else exact_of(padded, start)
+    gap = np.inf if known is None else bound - known.value
+    if gap <= 0:
+        return Outcome(known, True, bound)
+    near = Neighbourhood(padded, dual.relaxed, max_candidates, deadline=deadline)
+    tried = near.first(gap)
+    while True:
+        try:
+            known = better(known, near.read(*near.whole(tried + near.slack)))
+        except (TimeUpError, TooManyError):
+            return Outcome(known, gap <= enough, bound)
+        gap = np.inf if known is None else bound - known.value
+        if gap <= tried or tried == np.inf:
+            return Outcome(known, True, -np.inf if known is None else known.value)
+        tried = min(gap, GROWTH * tried)
+
+
+def better(one: Exact | None, two: Exact | None) -> Exact | None:
+    """The one of higher value; of equals the first."""
+    if one is None or two is None:
+        return one or two
+    return two if two.value > one.value else one
+
+
+def all_reachable(padded: Padded) -> bool:
+    """Whether each bound alone can be kept."""
+    return all(
+        cheapest(padded, row).totals[1 + row] <= padded.budget[row] for row in range(padded.terms.rows)
+    )
+
+
+def exact_of(padded: Padded, relaxed: Relaxed) -> Exact:
+    """An architecture of the dual with its value."""
+    depths, configs = indices_of(padded, relaxed)
+    return Exact(float(relaxed.totals[0] + padded.terms.constant[0]), depths, configs, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhood:
+    """Architectures close to the bound of some multipliers: those whose reduced costs sum to at most a gap.
+
+    Of these only what fewer than ``rank`` others beat (None: all). Raises :class:`TooManyError` for more than
+    ``most`` sums in one step, :class:`TimeUpError` past the deadline.
+    """
+
+    padded: Padded
+    at: Relaxed
+    most: int
+    rank: int | None = 1
+    deadline: Deadline = NEVER
+
+    @cached_property
+    def reduced(self) -> Reduced:
+        """The reduced costs."""
+        return Reduced.at(self.padded, self.at.multipliers)
+
+    @cached_property
+    def slack(self) -> float:
+        """What rounding may take from a gap."""
+        size = abs(self.at.bound) + float(self.at.multipliers @ np.abs(self.at.totals[1:]))
+        return 1e-9 * max(1.0, abs(self.at.bound)) + 1e-12 * size
+
+    @cached_property
+    def widest(self) -> float:
+        """Nothing is further from the bound than this, but for what it leaves of the budgets."""
+        parts = [part[np.isfinite(part)] for part in (self.reduced.configs, self.reduced.depths)]
+        return sum(float(part.sum()) for part in parts)
+
+    def first(self, gap: float) -> float:
+        """The gap to begin with: a good answer is often far closer to the bound than the one known.
+
+        What is found within a smaller gap is the best of all, or at least a better one to go on with.
+        """
+        if not np.isfinite(gap):
+            return gap
+        near = int((self.reduced.configs <= gap).sum())
+        return gap / SMALLER if near > CROWDED * self.reduced.block_best.size else gap
+
+    def whole(self, gap: float) -> tuple[Labels, int]:
+        """Architectures within the budgets and the gap, with a ``rank`` only so many, the best; and how many sums were made.
+
+        Under one budget two halves of the stages are folded, and the best pairs of them found by sorting.
+        """
+        stages, rank = sorted(self.stages(gap), key=len), self.rank
+        if rank is None or self.padded.terms.rows != 1:
+            return self._folded(stages, np.zeros(self.padded.terms.rows), gap, rank is not None)
+        halves = halved(stages)
+        lows = [_lows(half, 1).sum(axis=0) for half in halves]
+        (one, first), (two, second) = (
+            self._folded(half, low, gap, False) for half, low in zip(halves, lows[::-1], strict=True)
+        )
+        self.deadline.check()
+        return best_sums(one, two, float(self.padded.budget[0]), rank), first + second
+
+    def _folded(self, stages: list[Labels], others: Array, gap: float, last: bool) -> tuple[Labels, int]:
+        """Some stages beside ``others`` of at least that cost; where they are the ``last``, only the best matter."""
+        lows, multipliers = _lows(stages, len(others)), self.at.multipliers
+        after = others + np.vstack([np.cumsum(lows[::-1], axis=0)[::-1][1:], np.zeros_like(others)])
+        total, count, reached = nothing(len(others)), 0, 0.0
+        for k, stage in enumerate(stages):
+            reached += float(lagrangian_values(stage.data, multipliers).max(initial=-np.inf))
+            count += len(total) * len(stage)
+            total = sums_above(
+                total, stage, multipliers, reached - gap, self.most, caps=self.padded.budget - after[k],
+                rank=self.rank, rows=0 if last and k == len(stages) - 1 else None, deadline=self.deadline,
+            )  # fmt: skip
+        return total, count
+
+    def stages(self, gap: float) -> list[Labels]:
+        """The variants of every stage within the gap."""
+        return [self.stage(s, gap) for s in range(len(self.padded.terms.stages))]
+
+    def stage(self, s: int, gap: float) -> Labels:
+        """Variants of a stage whose reduced cost is within the gap, over all depths that are."""
+        stage, reduced, rows = self.padded.terms.stages[s], self.reduced, self.padded.terms.rows
+        loss = reduced.depths[s].tolist()
+        allowed = {d: p for p, d in enumerate(stage.depths) if loss[p] <= gap}
+        parts: list[Labels] = []
+        prefix, reached = nothing(rows), 0.0
+        near, best = reduced.configs[s] <= gap, reduced.block_best[s].tolist()
+        for b in range(-1, max(allowed)):
+            if b >= 0:
+                block = choices(s, b, stage.blocks[b], np.flatnonzero(near[b, : stage.blocks[b].shape[1]]))
+                least = min(loss[p] for d, p in allowed.items() if d > b)
+                reached += best[b]
+                prefix = self._extended(prefix, block, reached - gap + least)
+            if b + 1 in allowed:
+                parts.append(
+                    self._at_depth(prefix, stage.depth[:, allowed[b + 1]], reached, loss[allowed[b + 1]], gap)
+                )
+        return unite(s, tuple(allowed), parts, self.rank)
+
+    def _at_depth(self, prefix: Labels, own: Array, reached: float, loss: float, gap: float) -> Labels:
+        """The labels of one depth that are within the gap, with what the depth itself adds."""
+        keep = np.flatnonzero(lagrangian_values(prefix.data, self.at.multipliers) >= reached - gap + loss)
+        part = prefix if len(keep) == len(prefix) else prefix.take(keep)
+        return Labels(part.data + own[:, None], part.source)
+
+    def _extended(self, prefix: Labels, block: Labels, floor: float) -> Labels:
+        """Add one block to every label; where only its best config is near, no label gets further from the bound."""
+        if len(block) == 1:
+            every = np.arange(len(prefix))
+            return Labels(prefix.data + block.data, Merge(prefix, block, every, np.zeros_like(every)))
+        return sums_above(
+            prefix, block, self.at.multipliers, floor, self.most, rank=self.rank, deadline=self.deadline
+        )
+
+    def read(self, labels: Labels, count: int) -> Exact | None:
+        """The best of some labels."""
+        if not len(labels):
             return None
-    dual = solve_dual(padded)
-    incumbent = None if dual.incumbent is None else improve(padded, dual.incumbent)
-    gap = np.inf if incumbent is None else dual.relaxed.bound - float(incumbent.totals[0])
-    terms_size = abs(dual.relaxed.bound) + float(dual.relaxed.multipliers @ np.abs(dual.relaxed.totals[1:]))
-    slack = 1e-9 * max(1.0, abs(dual.relaxed.bound)) + 1e-12 * terms_size
-    labels = None
-    if gap > 0:
-        labels, count = _fold_reduced(padded, dual.relaxed, gap + slack, max_candidates)
-    else:
-        count = 0
-    if labels is not None and len(labels):
-        place = int(np.argmax(labels.data[0]))
-        if incumbent is None or labels.data[0, place] > incumbent.totals[0]:
-            depths, configs = decode(terms, labels, np.array([place]))
-            return Exact(float(labels.data[0, place] + terms.constant[0]), depths[0], configs[0], count)
-    if incumbent is None:
-        return None
-    depths, configs = indices_of(padded, incumbent)
-    return Exact(float(incumbent.totals[0] + terms.constant[0]), depths, configs, count)
+        terms, place = self.padded.terms, int(np.argmax(labels.data[0]))
+        depths, configs = decode(terms, labels, np.array([place]))
+        return Exact(float(labels.data[0, place] + terms.constant[0]), depths[0], configs[0], count)
 
 
-def _fold_reduced(padded: Padded, at: Relaxed, gap: float, most: int) -> tuple[Labels, int]:
-    """Fold only choices whose reduced cost stays within the gap, keeping non-dominated labels."""
-    terms, reduced = padded.terms, Reduced.at(padded, at.multipliers)
-    stages = [
-        stage_labels(padded, reduced, at.multipliers, s, gap, True, most) for s in range(len(terms.stages))
-    ]
-    lows = np.array([stage.data[1:].min(axis=1, initial=np.inf) for stage in stages]).reshape(len(stages), -1)
-    after = np.vstack([np.cumsum(lows[::-1], axis=0)[::-1][1:], np.zeros(terms.rows)])
-    best = [lagrangian_values(stage.data, at.multipliers).max(initial=-np.inf) for stage in stages]
-    total, count, reached = nothing(terms.rows), 0, 0.0
-    for k in range(len(stages)):
-        if len(total) * len(stages[k]) > most:
-            raise TooManyError
-        count += len(total) * len(stages[k])
-        total = merge(total, stages[k], padded.budget - after[k])
-        reached += best[k]
-        total = above(total, at.multipliers, reached - gap)
-    return total, count
+def _lows(stages: list[Labels], rows: int) -> Array:
+    """The least of each cost row in each stage, (stages, rows)."""
+    least = [stage.data[1:].min(axis=1, initial=np.inf) for stage in stages]
+    return np.array(least).reshape(len(stages), rows)
 
 
-def lagrangian_values(data: Array, multipliers: Array) -> Array:
-    """value - multipliers * costs of every label."""
-    return np.asarray(data[0] - multipliers @ data[1:])
-
-
-def stage_labels(
-    padded: Padded, reduced: Reduced, multipliers: Array, s: int, gap: float, prune: bool, most: int
-) -> Labels:
-    """Variants of a stage whose reduced cost is within the gap, over all depths that are."""
-    stage = padded.terms.stages[s]
-    loss = reduced.depths[s].tolist()
-    allowed = {d: p for p, d in enumerate(stage.depths) if loss[p] <= gap}
-    parts: list[Labels] = []
-    prefix, reached = nothing(padded.terms.rows), 0.0
-    near = reduced.configs[s] <= gap
-    for b in range(-1, max(allowed)):
-        if b >= 0:
-            block = choices(s, b, stage.blocks[b], np.flatnonzero(near[b, : stage.blocks[b].shape[1]]))
-            least = min(loss[p] for d, p in allowed.items() if d > b)
-            reached += float(reduced.block_best[s, b])
-            prefix = _extended(prefix, block, multipliers, reached - gap + least, prune, most)
-        if b + 1 in allowed:
-            p = allowed[b + 1]
-            part = above(prefix, multipliers, reached - gap + loss[p])
-            parts.append(Labels(part.data + stage.depth[:, p : p + 1], part.source))
-    return unite(s, tuple(allowed), parts, prune)
-
-
-def _extended(
-    prefix: Labels, block: Labels, multipliers: Array, floor: float, prune: bool, most: int
-) -> Labels:
-    """Add one block to every label, keeping those whose Lagrangian value reaches the floor."""
-    if len(prefix) * len(block) > most:
-        raise TooManyError
-    if len(block) == 1 or not prune:
-        return above(cross(prefix, block), multipliers, floor)
-    return above(merge(prefix, block, np.full(len(multipliers), np.inf)), multipliers, floor)
-
-
-def above(labels: Labels, multipliers: Array, floor: float) -> Labels:
-    """The labels whose Lagrangian value reaches the floor (a single label always stays)."""
-    if len(labels) == 1:
-        return labels
-    keep = np.flatnonzero(lagrangian_values(labels.data, multipliers) >= floor)
-    return labels if len(keep) == len(labels) else labels.take(keep)
-
-
-def cross(left: Labels, right: Labels, caps: Array | None = None) -> Labels:
-    """All sums of two label sets without dropping any that is dominated."""
-    data = (left.data[:, :, None] + right.data[:, None, :]).reshape(left.data.shape[0], -1)
-    i, j = np.divmod(np.arange(data.shape[1]), max(len(right), 1))
-    if caps is not None:
-        keep = np.flatnonzero((data[1:] <= caps[:, None]).all(axis=0))
-        data, i, j = data[:, keep], i[keep], j[keep]
-    return Labels(data, Merge(left, right, i, j))
-
-
-def to_architecture(terms: Terms, depths: Ints, configs: Ints) -> Architecture:
-    """The architecture of index arrays."""
-    return terms.space.from_indices(depths.tolist(), configs.tolist())
+def halved(stages: list[Labels]) -> tuple[list[Labels], list[Labels]]:
+    """Two halves of about as many sums: stages go, largest first, to the one that is smaller so far; each by rising size."""
+    sizes, halves = [0.0, 0.0], (list[Labels](), list[Labels]())
+    for stage in sorted(stages, key=len, reverse=True):
+        smaller = int(sizes[1] < sizes[0])
+        sizes[smaller] += float(np.log(max(len(stage), 1)))
+        halves[smaller].insert(0, stage)
+    return halves

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from binas.base.errors import ProblemError
 from binas.estimators._base import Estimator
@@ -56,8 +55,12 @@ class SearchProblem:
     costs: Mapping[str, Cost] = field(default_factory=dict)
     limits: tuple[Limit, ...] = ()
     variants: Mapping[str, Mapping[str, Cost]] = field(default_factory=dict)
+    scales: Mapping[str, float] = field(default_factory=dict, repr=False)
+    """Largest possible magnitude of each cost, for tolerances; a part of a problem has those of the whole."""
 
     def __post_init__(self) -> None:
+        if not self.scales:
+            object.__setattr__(self, "scales", {name: _magnitude(cost) for name, cost in self.costs.items()})
         check_objective(self.objective, self.space)
         for cost in (
             *self.costs.values(),
@@ -118,17 +121,12 @@ class SearchProblem:
         """The problem of one variant alone, with its costs; of None the same problem."""
         if variant is None:
             return self
-        return replace(self, costs={**self.costs, **self.variants[variant]}, variants={})
+        return replace(self, costs={**self.costs, **self.variants[variant]}, variants={}, scales={})
 
     @property
     def limits_on_maxima(self) -> tuple[Limit, ...]:
         """The limits on costs that are a maximum over blocks (:mod:`binas.search.restrict`)."""
         return tuple(limit for limit in self.limits if self.costs[limit.cost].combine == "max")
-
-    @cached_property
-    def scales(self) -> dict[str, float]:
-        """Largest possible magnitude of each cost, for tolerances."""
-        return {name: _magnitude(cost) for name, cost in self.costs.items()}
 
     def tolerance(self, limit: Limit) -> float:
         """How far rounding may carry a cost past its limit: 1e-9 of the larger of the limit and 1 % of the scale."""

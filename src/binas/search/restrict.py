@@ -7,7 +7,7 @@ and proofs carry over. A block whose configs are all out ends the depths that re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -30,6 +30,7 @@ from binas.tables.entries import Column
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
 def restricted(problem: SearchProblem) -> SearchProblem | None:
@@ -126,20 +127,31 @@ def _kept(problem: SearchProblem) -> Kept | None:
     costs = [(limit, problem.costs[limit.cost]) for limit in problem.limits_on_maxima]
     if not all(limit.holds(cost.fixed, problem.tolerance(limit)) for limit, cost in costs):
         return None
-    depths, configs = [], []
-    for s, stage in enumerate(problem.space.stages):
-        blocks = [
-            np.flatnonzero(_holding(problem, ((x, cost.values.configs[s][b]) for x, cost in costs)))
-            for b in range(len(stage.blocks))
-        ]
-        reach = next((b for b, kept in enumerate(blocks) if not len(kept)), len(blocks))
-        allowed = _holding(problem, ((limit, cost.values.depths[s]) for limit, cost in costs))
+    whole = Column.full(problem.space, 0.0)
+    configs = tuple(
+        tuple(_holding(problem, ((x, c.values.configs[s][b]) for x, c in costs)) for b in range(len(blocks)))
+        for s, blocks in enumerate(whole.configs)
+    )
+    depths = tuple(
+        _holding(problem, ((x, c.values.depths[s]) for x, c in costs)) for s in range(len(configs))
+    )
+    return kept_of(problem.space, depths, configs)
+
+
+def kept_of(space: SearchSpace, depths: Sequence[Mask], configs: Sequence[Sequence[Mask]]) -> Kept | None:
+    """What stays where some depths and configs are out; None where that leaves a stage without a depth.
+
+    A block whose configs are all out ends the depths that reach it.
+    """
+    kept_depths, kept_configs = [], []
+    for stage, allowed, masks in zip(space.stages, depths, configs, strict=True):
+        reach = next((b for b, mask in enumerate(masks) if not mask.any()), len(masks))
         kept = np.flatnonzero(allowed & (np.array(stage.depths) <= reach))
         if not len(kept):
             return None
-        depths.append(kept)
-        configs.append(tuple(blocks[: stage.depths[kept[-1]]]))
-    return Kept(problem.space, tuple(depths), tuple(configs))
+        kept_depths.append(kept)
+        kept_configs.append(tuple(np.flatnonzero(mask) for mask in masks[: stage.depths[kept[-1]]]))
+    return Kept(space, tuple(kept_depths), tuple(kept_configs))
 
 
 def _holding(problem: SearchProblem, limited: Iterable[tuple[Limit, Array]]) -> NDArray[np.bool_]:
@@ -151,7 +163,8 @@ def _holding(problem: SearchProblem, limited: Iterable[tuple[Limit, Array]]) -> 
 def smaller_problem(problem: SearchProblem, kept: Kept, limits: tuple[Limit, ...]) -> SearchProblem:
     """The problem of what stays of a space, under ``limits``."""
     costs = {name: _restricted_cost(cost, kept) for name, cost in problem.costs.items()}
-    return SearchProblem(kept.smaller_space(), _restricted_objective(problem.objective, kept), costs, limits)
+    objective = _restricted_objective(problem.objective, kept)
+    return SearchProblem(kept.smaller_space(), objective, costs, limits, scales=problem.scales)
 
 
 def _restricted_cost(cost: Cost, kept: Kept) -> Cost:

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from binas.base.errors import ProblemError
+from binas.search.deadline import Deadline, TimeLimit
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.restrict import restricted
 from binas.search.result import Answer, SearchResult, Status
@@ -20,7 +20,7 @@ def solve(
     problem: SearchProblem,
     solver: str | Solver = "auto",
     *,
-    time_limit: float | None = None,
+    time_limit: TimeLimit = None,
     seed: int = 0,
     warm_start: Architecture | None = None,
     **settings: Any,
@@ -28,41 +28,34 @@ def solve(
     """Find the best architecture within the limits.
 
     ``solver`` is a name (``binas solvers`` lists them, ``settings`` are its constructor arguments) or a
-    :class:`Solver`. ``time_limit`` is in seconds. The result is verified independently of the solver, on the scale on
+    :class:`Solver`. ``time_limit`` is in seconds: then it returns what it has, with a bound.
+    The result is verified independently of the solver, on the scale on
     which it searched, and told in percent. Where the problem has variants it is the best over all of them, which share
     the time.
     """
     chosen = make_solver(solver, **settings) if isinstance(solver, str) else solver
+    deadline = Deadline.after(time_limit)
     if not problem.variants:
-        return _solve_one(problem, chosen, time_limit, seed, warm_start)
-    share = None if time_limit is None else time_limit / len(problem.variants)
-    results = {
-        name: _solve_one(single, chosen, share, seed, warm_start)
-        for name, single in by_variant(problem).items()
-    }
+        return _solve_one(problem, chosen, Options(deadline, seed, warm_start))
+    parts, results = by_variant(problem), dict[str, SearchResult]()
+    for left, (name, single) in zip(range(len(parts), 0, -1), parts.items(), strict=True):
+        results[name] = _solve_one(single, chosen, Options(deadline.shared(left), seed, warm_start))
     return best_of_variants(problem, results)
 
 
-def _solve_one(
-    problem: SearchProblem,
-    chosen: Solver,
-    time_limit: float | None,
-    seed: int,
-    warm_start: Architecture | None,
-) -> SearchResult:
+def _solve_one(problem: SearchProblem, chosen: Solver, options: Options) -> SearchResult:
     scaled = problem.on_link_scale()
     smaller = restricted(scaled)
     chosen.check(scaled.with_limits(()) if smaller is None else smaller)
-    if time_limit is not None and not time_limit >= 0:
-        raise ProblemError(f"the time limit is {time_limit} s; it must be zero or more.")
-    if warm_start is not None:
-        problem.space.check(warm_start)
+    if options.warm_start is not None:
+        problem.space.check(options.warm_start)
     start = time.perf_counter()
     if smaller is None:
         answer = Answer(Status.INFEASIBLE)
     else:
-        known = warm_start if warm_start in smaller.space else None
-        answer = chosen.solve(smaller, Options(time_limit, seed, known))
+        known = options.warm_start if options.warm_start in smaller.space else None
+        gap = options.gap / problem.objective.steepest
+        answer = chosen.solve(smaller, replace(options, warm_start=known, gap=gap))
     return in_percent(verify(scaled, answer, chosen.name, time.perf_counter() - start), problem)
 
 

@@ -53,7 +53,11 @@ class SearchSettings(Settings):
         AUTO, description="what predicts accuracy; auto = the one that the check chose, or a name it judged"
     )
     solver: str = Field("auto", description="a solver of `binas solvers`; auto is exact")
-    time_limit: float | None = Field(None, gt=0, description="seconds a solver may take; none = unlimited")
+    time_limit: float | None = Field(
+        None,
+        gt=0,
+        description="seconds an answer may take, with the list of --top and --within; none = unlimited",
+    )
     closed_loop: bool | None = Field(
         None,
         description="build and measure each answer, and search again with tighter limits until the measured one keeps "

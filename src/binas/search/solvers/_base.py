@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from binas.base.errors import MissingPackageError, ProblemError
 from binas.base.packages import missing
+from binas.search.deadline import NEVER, Deadline
 from binas.search.problem import SearchProblem
 from binas.search.result import Answer
 from binas.space.architecture import Architecture
@@ -28,13 +29,21 @@ class Capabilities:
     summary: str = ""
 
 
+GAP = 1e-6  # points
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a caller may ask of any solver."""
+    """What a caller may ask of any solver.
 
-    time_limit: float | None = None  # seconds
+    By the ``deadline`` it is to return what it has. An answer at most ``gap`` below what nothing is better than (in the
+    objective's unit) counts as proven; a solver that can prove more at no price does.
+    """
+
+    deadline: Deadline = NEVER
     seed: int = 0
     warm_start: Architecture | None = None
+    gap: float = GAP
 
 
 class Solver(ABC):

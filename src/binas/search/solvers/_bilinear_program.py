@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -26,8 +25,10 @@ from numpy.typing import NDArray
 
 from binas.base.errors import SolverClaimError
 from binas.estimators.objective import BilinearObjective, QuadraticObjective
+from binas.search.deadline import Deadline
 from binas.search.matrices import Bilinear, TightForm, paper_form, structure, tight_form
 from binas.search.problem import Evaluation, SearchProblem, evaluate
+from binas.search.reach import reachable
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import Options, Solver
 from binas.search.sparse import Sparse
@@ -223,11 +224,15 @@ class ProgramSolver(Solver, ABC):
 
         A point that keeps a limit only within the solver's tolerance is forbidden and the program run again.
         """
-        program = pose(problem)
-        limit = PAPER_SECONDS if options.time_limit is None else options.time_limit
-        deadline = time.monotonic() + limit
+        smaller = reachable(problem)
+        if smaller is None:
+            return Answer(Status.INFEASIBLE)
+        program, deadline = pose(smaller), options.deadline
+        if deadline.seconds is None:
+            deadline = Deadline.after(PAPER_SECONDS)
         start = _usable_start(problem, options)
-        with contextlib.closing(self._model(program, options)) as model:
+        known = options.warm_start if options.warm_start in smaller.space else None
+        with contextlib.closing(self._model(program, replace(options, warm_start=known))) as model:
             outcome, judged, repairs = _run_until_kept(problem, program, model, deadline)
         return self._answer(outcome, judged, start, {"nodes": outcome.nodes, "repairs": repairs})
 
@@ -257,11 +262,11 @@ def _agrees(bound: float | None, value: float) -> bool:
 
 
 def _run_until_kept(
-    problem: SearchProblem, program: Program, model: Model, deadline: float
+    problem: SearchProblem, program: Program, model: Model, deadline: Deadline
 ) -> tuple[Outcome, Evaluation | None, int]:
     """The last run, its architecture if that keeps every limit, and how many were forbidden before it."""
     for repairs in range(MAX_REPAIRS):
-        outcome = model.run(max(deadline - time.monotonic(), 0.0))
+        outcome = model.run(deadline.left)
         if outcome.x is None:
             return outcome, None, repairs
         judged = evaluate(problem, program.architecture(outcome.x))

@@ -7,8 +7,6 @@ depths of a stage (section 3.1). With one of the two held fixed every limit is l
 
 from __future__ import annotations
 
-import math
-import time
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +16,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from binas.search.deadline import Deadline
 from binas.search.highs import DUAL_SIMPLEX, LinearProgram, solve_linear
 from binas.search.knapsack import relaxed_knapsack_rows
 from binas.search.matrices import bilinear_part, structure
@@ -319,8 +318,8 @@ class Climb:
 class Climber(Protocol):
     """A way to improve relaxed points of one problem."""
 
-    def climb(self, start: Point, rng: np.random.Generator, deadline: float) -> Climb:
-        """Improve a point; stop where nothing changes, or when ``time.perf_counter`` passes the deadline."""
+    def climb(self, start: Point, rng: np.random.Generator, deadline: Deadline) -> Climb:
+        """Improve a point; stop where nothing changes, or past the deadline."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,12 +346,11 @@ class RelaxedSolver(Solver):
         blocked = impossible(problem)
         if blocked is not None:
             return Answer(Status.INFEASIBLE, details={"impossible": blocked})
-        deadline = time.perf_counter() + (math.inf if options.time_limit is None else options.time_limit)
         domain, climbs = Domain(problem), []
         climber, stopped = self.climber(domain), False
         for start, rng in _starts(domain, options, self.restarts):
-            climbs.append(climber.climb(start, rng, deadline))
-            stopped = time.perf_counter() >= deadline
+            climbs.append(climber.climb(start, rng, options.deadline))
+            stopped = options.deadline.late
             if stopped:
                 break
         warm = [] if options.warm_start is None else [_standing(problem, options.warm_start)]

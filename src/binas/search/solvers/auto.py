@@ -8,22 +8,22 @@ objective with pairs of choices of different stages is no sum over stages and go
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from binas.base.errors import ProblemError
 from binas.estimators.objective import DepthsObjective, QuadraticObjective
 from binas.search.band import band_rows, solve_band
 from binas.search.depths import best_by_depths
-from binas.search.lagrangian import MAX_CANDIDATES, TooManyError
+from binas.search.lagrangian import MAX_CANDIDATES
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import SEPARABLE, Capabilities, Options, Solver
 from binas.search.solvers.branch_bound import BranchBound
-from binas.search.solvers.frontier import fold_answer
+from binas.search.solvers.frontier import answer_of, fold_outcome
 from binas.search.solvers.milp import Milp
-from binas.search.terms import Row
 
-SMALL = 30_000
+SMALL = 60_000
 
 
 class Auto(Solver):
@@ -40,65 +40,69 @@ class Auto(Solver):
         self.max_nodes = max_nodes  # of HiGHS, where it comes to that; None: until it is proven
 
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
-        """The proven optimum, or the proof that there is none."""
+        """The proven optimum, or the proof that there is none; past the deadline the best met, with its bound."""
         if isinstance(problem.objective, QuadraticObjective):
             return _named(BranchBound().solve(problem, options), BranchBound.name)
         if isinstance(problem.objective, DepthsObjective):
-            return best_by_depths(problem, lambda part: self.solve(part, replace(options, warm_start=None)))
-        answer = _by_fold(problem)
-        if answer is not None:
-            return _named(answer, "frontier")
+            own = replace(options, warm_start=None)
+            return best_by_depths(problem, lambda part: self.solve(part, own), options.deadline)
+        answer = _named(_by_fold(problem, options), "frontier")
         rows = band_rows(problem)
-        banded = None if rows is None else _by_band(problem, rows)
-        if banded is not None and banded.status is not Status.STOPPED_WITHOUT_ANSWER:
-            if banded.status is not Status.STOPPED_WITH_ANSWER or problem.objective.kind != "bilinear":
-                return _named(banded, "band")
-            options = replace(options, warm_start=banded.architecture)
-        if problem.objective.kind != "bilinear":
+        if _open(answer) and rows is not None and not options.deadline.late:
+            outcome = solve_band(problem, rows, deadline=options.deadline, enough=options.gap)
+            answer = _best_of(answer, _named(answer_of(problem, outcome), "band"))
+        if not _open(answer) or options.deadline.late:
+            return answer
+        if problem.objective.kind == "bilinear":
+            start = answer.architecture or options.warm_start
+            program = Milp(max_nodes=self.max_nodes).solve(problem, replace(options, warm_start=start))
+            return _best_of(answer, _named(program, "milp"))
+        if answer.architecture is None:
             raise ProblemError(
                 "these limits leave too many partial architectures to compare, and milp takes only bilinear "
                 "objectives; relax a limit or use evolution."
             )
-        return _named(Milp(max_nodes=self.max_nodes).solve(problem, options), "milp")
+        return answer
 
 
 def _named(answer: Answer, method: str) -> Answer:
-    return Answer(
-        answer.status, answer.architecture, answer.value, answer.bound, {**answer.details, "method": method}
-    )
+    return replace(answer, details={**answer.details, "method": method})
 
 
-def _by_fold(problem: SearchProblem) -> Answer | None:
-    """The answer by folding; None where that takes too many candidates."""
-    try:
-        if len(problem.limits) <= 1:
-            return fold_answer(problem, MAX_CANDIDATES)
-        single = _one_limit_enough(problem)
-        if single is not None or band_rows(problem) is not None:
-            return single
-        return fold_answer(problem, SMALL if problem.objective.kind == "bilinear" else MAX_CANDIDATES)
-    except TooManyError:
-        return None
+def _open(answer: Answer) -> bool:
+    return answer.status in (Status.STOPPED_WITH_ANSWER, Status.STOPPED_WITHOUT_ANSWER)
 
 
-def _by_band(problem: SearchProblem, rows: list[Row]) -> Answer:
-    """What a band on one cost holds; stopped where that is not proven."""
-    banded = solve_band(problem, rows)
-    best = banded.best
-    if best is None:
-        return Answer(Status.INFEASIBLE if banded.proven else Status.STOPPED_WITHOUT_ANSWER)
-    architecture = problem.space.from_indices(best.depths.tolist(), best.configs.tolist())
-    status = Status.OPTIMAL if banded.proven else Status.STOPPED_WITH_ANSWER
-    bound = best.value if banded.proven else banded.bound
-    return Answer(status, architecture, best.value, bound, {"candidates": best.candidates})
+def _best_of(one: Answer, two: Answer) -> Answer:
+    """Two answers to the same problem as one, the first of them open: what is proven, the better, the least bound."""
+    if not _open(two):
+        return two
+    bounds = [answer.bound for answer in (one, two) if answer.bound is not None]
+    best = max((two, one), key=lambda answer: -math.inf if answer.value is None else answer.value)
+    return replace(best, bound=min(bounds) if bounds else None)
 
 
-def _one_limit_enough(problem: SearchProblem) -> Answer | None:
-    """An answer under one limit that settles the whole problem, if there is one."""
+def _by_fold(problem: SearchProblem, options: Options) -> Answer:
+    """The answer by folding; open where that takes too many candidates."""
+    if len(problem.limits) <= 1:
+        return answer_of(problem, fold_outcome(problem, MAX_CANDIDATES, options))
+    single = _one_limit_enough(problem, options)
+    if not _open(single) or band_rows(problem) is not None:
+        return single
+    most = SMALL if problem.objective.kind == "bilinear" else MAX_CANDIDATES
+    return _best_of(single, answer_of(problem, fold_outcome(problem, most, options)))
+
+
+def _one_limit_enough(problem: SearchProblem, options: Options) -> Answer:
+    """The answer under one limit that settles the whole problem; if there is none, what is known without it."""
+    bounds = list[float]()
     for limit in problem.limits:
-        answer = fold_answer(problem.with_limits([limit]), MAX_CANDIDATES)
+        part = problem.with_limits([limit])
+        answer = answer_of(part, fold_outcome(part, MAX_CANDIDATES, options))
         if answer.status is Status.INFEASIBLE:
             return answer
-        if answer.architecture is not None and evaluate(problem, answer.architecture).feasible:
+        kept = answer.architecture is not None and evaluate(problem, answer.architecture).feasible
+        if kept and not _open(answer):
             return answer
-    return None
+        bounds += [] if answer.bound is None else [answer.bound]
+    return Answer(Status.STOPPED_WITHOUT_ANSWER, bound=min(bounds, default=None))

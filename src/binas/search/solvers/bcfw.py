@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
+from binas.search.deadline import Deadline
 from binas.search.matrices import Bilinear, bilinear_part, require_bilinear
 from binas.search.problem import SearchProblem
 from binas.search.solvers._base import Capabilities
@@ -92,7 +92,7 @@ class BlockSteps:
     weights: Sequence[float]  # how likely each block is, up to a factor
     iterations: int
 
-    def climb(self, start: Point, rng: np.random.Generator, deadline: float) -> Climb:
+    def climb(self, start: Point, rng: np.random.Generator, deadline: Deadline) -> Climb:
         """At most ``iterations`` steps, fewer at a fixed point or past the deadline."""
         point, count, fixed = last_of(self.iterates(start, rng), start, self.iterations, deadline)
         return Climb(point, self.objective.value(point), count, fixed)
@@ -118,11 +118,11 @@ class BlockSteps:
 
 
 def last_of(
-    points: Iterator[Point], start: Point, iterations: int, deadline: float
+    points: Iterator[Point], start: Point, iterations: int, deadline: Deadline
 ) -> tuple[Point, int, bool]:
     """The last point within so many iterations, their number, and whether the points ended by themselves."""
     last, count = start, 0
     for count, last in enumerate(points, 1):
-        if count >= iterations or time.perf_counter() >= deadline:
+        if count >= iterations or deadline.late:
             return last, count, False
     return last, count, True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from binas.base.errors import MissingPackageError, ProblemError, SolverClaimError
@@ -40,8 +40,7 @@ class BestOf(Solver):
 
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
         """The best verified answer of all members."""
-        start = time.monotonic()
-        runs = [_run(name, problem, _remaining(options, start)) for name in self.members]
+        runs = [_run(name, problem, options) for name in self.members]
         results = [run.result for run in runs if run.result is not None]
         if not results:
             reasons = "; ".join(f"{run.name}: {run.skipped}" for run in runs)
@@ -69,12 +68,6 @@ class _Run:
             "bound": found.bound,
             "seconds": found.seconds,
         }
-
-
-def _remaining(options: Options, start: float) -> Options:
-    if options.time_limit is None:
-        return options
-    return replace(options, time_limit=max(0.0, options.time_limit - (time.monotonic() - start)))
 
 
 def _run(name: str, problem: SearchProblem, options: Options) -> _Run:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from binas.search.deadline import Deadline
 from binas.search.network import Network, network_of, tightened
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Answer, Status
@@ -49,8 +49,7 @@ class BranchBound(Solver):
         if options.warm_start is not None:
             search.offer_architecture(options.warm_start)
         search.dive()
-        deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
-        left = search.run(self.max_partial, deadline)
+        left = search.run(self.max_partial, options.deadline)
         return _answer(problem, search, left)
 
 
@@ -154,12 +153,11 @@ class _Search:
         if len(now.total):
             self.offer(now.assigned)
 
-    def run(self, most: int, deadline: float | None) -> float:
+    def run(self, most: int, deadline: Deadline) -> float:
         """Look at everything that may be better; the highest bound of what was not looked at, -inf where nothing is left."""
         stack = [self.root()]
         while stack:
-            late = deadline is not None and time.monotonic() > deadline
-            if late or self.seen > most:
+            if deadline.late or self.seen > most:
                 return max(float(part.bound.max(initial=-np.inf)) for part in stack)
             part = stack.pop()
             part = part.take(part.bound > self.enough)

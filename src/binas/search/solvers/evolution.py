@@ -8,7 +8,6 @@ of candidates: unlike "draw until feasible", it ends on any limits.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -73,14 +72,13 @@ class Evolution(Solver):
 
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
         """The best architecture met; never one that breaks a limit."""
-        clock = Clock.starting(options)
         seeds = seed_genes(problem, options)
         if seeds is None:
             return Answer(Status.INFEASIBLE)
         judge, rng = Judge(problem), np.random.default_rng(options.seed)
         parents = self._first(judge, seeds, rng)
         generations = 0
-        while generations < self.iterations and not clock.over:
+        while generations < self.iterations and not options.deadline.late:
             parents = judge.ranked([parents, self._children(judge, parents.genes, rng)], self.parents)
             generations += 1
         details = {"generations": generations, "evaluations": judge.evaluations}
@@ -102,23 +100,6 @@ class Evolution(Solver):
         pair = parents.pick(rng, times * crossings), parents.pick(rng, times * crossings)
         crossed = judge.drawing.crossed(rng, *pair)
         return judge.nearest([(mutated, mutations), (crossed, crossings)])
-
-
-@dataclass(frozen=True)
-class Clock:
-    """Whether the time limit has passed."""
-
-    deadline: float | None
-
-    @classmethod
-    def starting(cls, options: Options) -> Clock:
-        """A clock that starts now."""
-        return cls(None if options.time_limit is None else time.monotonic() + options.time_limit)
-
-    @property
-    def over(self) -> bool:
-        """Whether time is up."""
-        return self.deadline is not None and time.monotonic() >= self.deadline
 
 
 @dataclass(frozen=True, eq=False)

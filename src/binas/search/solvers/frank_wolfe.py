@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
 from binas.estimators.objective import CallableObjective, QuadraticObjective
+from binas.search.deadline import Deadline
 from binas.search.matrices import bilinear_part
 from binas.search.problem import SearchProblem
 from binas.search.solvers._base import Capabilities
@@ -198,7 +199,7 @@ class FrankWolfeSteps:
     projection_iterations: int
     step: Step
 
-    def climb(self, start: Point, rng: np.random.Generator, deadline: float) -> Climb:
+    def climb(self, start: Point, rng: np.random.Generator, deadline: Deadline) -> Climb:
         """Frank-Wolfe from ``start``, then projection; ``value`` is the objective before the projection."""
         point, count, fixed = last_of(self.iterates(start, rng), start, self.iterations, deadline)
         projected = projection(self.domain, point, self.projection_iterations).climb(point, rng, deadline)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from binas.base.errors import ProblemError
 from binas.estimators.objective import DepthsObjective
 from binas.search.depths import best_by_depths
-from binas.search.lagrangian import MAX_CANDIDATES, TooManyError, solve_exact, to_architecture
+from binas.search.lagrangian import MAX_CANDIDATES, Outcome, solve_exact
 from binas.search.problem import SearchProblem
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import SEPARABLE, Capabilities, Options, Solver
@@ -24,23 +24,34 @@ class FrontierSolver(Solver):
         self.max_candidates = max_candidates
 
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
-        """The proven optimum, or the proof that there is none."""
+        """The proven optimum, or the proof that there is none; the best met when time is up."""
         if isinstance(problem.objective, DepthsObjective):
-            return best_by_depths(problem, lambda part: self.solve(part, options))
-        try:
-            answer = fold_answer(problem, self.max_candidates)
-        except TooManyError:
+            return best_by_depths(problem, lambda part: self.solve(part, options), options.deadline)
+        outcome = fold_outcome(problem, self.max_candidates, options)
+        if not outcome.proven and not options.deadline.late:
             raise ProblemError(
                 f"these limits leave more than {self.max_candidates} partial architectures to compare; use milp."
-            ) from None
-        return answer
+            )
+        return answer_of(problem, outcome)
 
 
-def fold_answer(problem: SearchProblem, max_candidates: int) -> Answer:
-    """Solve exactly by folding; raises TooManyError when that would take too much."""
+def fold_outcome(problem: SearchProblem, max_candidates: int, options: Options) -> Outcome:
+    """Solve by folding; not proven where that would take too much."""
     terms = build_terms(problem, limit_rows(problem))
-    found = solve_exact(terms, max_candidates)
-    if found is None:
-        return Answer(Status.INFEASIBLE)
-    architecture = to_architecture(terms, found.depths, found.configs)
-    return Answer(Status.OPTIMAL, architecture, found.value, found.value, {"candidates": found.candidates})
+    return solve_exact(terms, max_candidates, options.deadline, options.gap)
+
+
+def answer_of(problem: SearchProblem, outcome: Outcome) -> Answer:
+    """What a search met and proved, as a claim."""
+    best = outcome.best
+    if best is None:
+        if outcome.proven:
+            return Answer(Status.INFEASIBLE)
+        return Answer(Status.STOPPED_WITHOUT_ANSWER, bound=outcome.bound)
+    architecture = problem.space.from_indices(best.depths.tolist(), best.configs.tolist())
+    details = {"candidates": best.candidates}
+    if outcome.proven:
+        return Answer(Status.OPTIMAL, architecture, best.value, best.value, details)
+    return Answer(
+        Status.STOPPED_WITH_ANSWER, architecture, best.value, max(outcome.bound, best.value), details
+    )

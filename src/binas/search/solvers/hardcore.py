@@ -6,7 +6,6 @@ paper compares its solvers with (figure 7, middle). No table of contributions is
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
 from binas.estimators.objective import BilinearObjective
+from binas.search.deadline import NEVER, Deadline
 from binas.search.oracle import Oracle
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Answer, Status
@@ -99,14 +99,14 @@ class HardCore(Solver):
         assert self.oracle is not None  # checked
         before = self.oracle.evaluations, self.oracle.gradients
         domain, rng = Domain(problem), np.random.default_rng(options.seed)
-        last, stopped = _last(self._descent(domain, rng), options.time_limit)
+        last, stopped = _last(self._descent(domain, rng), options.deadline)
         details: dict[str, Any] = {
             "steps": last.number,
             "loss": last.loss,
             "image_evaluations": self.oracle.evaluations - before[0],
             "image_gradients": self.oracle.gradients - before[1],
         }
-        ends = projection(domain, last.point, self.projection_iterations).climb(last.point, rng, np.inf)
+        ends = projection(domain, last.point, self.projection_iterations).climb(last.point, rng, NEVER)
         found = finish(keeping(domain, last.point), Climb(ends.point, -last.loss, last.number, False))
         if found is None:
             return Answer(Status.STOPPED_WITHOUT_ANSWER, details=details)
@@ -157,10 +157,9 @@ def keeping(domain: Domain, point: Point) -> Domain:
     return Domain(replace(domain.problem, objective=BilinearObjective(0.0, Column.from_flat(space, values))))
 
 
-def _last(iterates: Iterator[Iterate], time_limit: float | None) -> tuple[Iterate, bool]:
+def _last(iterates: Iterator[Iterate], deadline: Deadline) -> tuple[Iterate, bool]:
     """The last iterate, and whether the time was up before all were made; at least one is."""
-    end = time.perf_counter() + (np.inf if time_limit is None else time_limit)
     for item in iterates:
-        if time.perf_counter() >= end:
+        if deadline.late:
             return item, True
     return item, False

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from binas.search.deadline import NEVER, Deadline
 from binas.search.highs import LinearProgram, Model, Setting
 from binas.search.matrices import TightForm, tight_form
 from binas.search.problem import Evaluation, SearchProblem, evaluate
+from binas.search.reach import reachable
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import Capabilities, Options, Solver
 from binas.search.sparse import Sparse
@@ -38,37 +40,50 @@ class Milp(Solver):
 
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
         """The proven optimum; solver tolerances are made harmless by cutting off points that break a limit."""
-        return self._next(problem, _Model(tight_form(problem), self._settings(options), options.warm_start))
+        smaller = reachable(problem)
+        if smaller is None:
+            return Answer(Status.INFEASIBLE)
+        return self._next(problem, self._model(smaller, options), options.deadline)
 
-    def in_order(self, problem: SearchProblem) -> Iterator[Evaluation]:
-        """Architectures within the limits from the best downwards, each found by cutting off those before it."""
-        model = _Model(tight_form(problem), self._settings(Options()), None)
+    def in_order(self, problem: SearchProblem, deadline: Deadline = NEVER) -> Iterator[Evaluation]:
+        """Architectures within the limits from the best downwards, each found by cutting off those before it.
+
+        Ends early, without a word, past the deadline.
+        """
+        smaller = reachable(problem)
+        if smaller is None:
+            return
+        model = self._model(smaller, Options(deadline, gap=0.0))
         while (
-            found := self._next(problem, model)
+            found := self._next(problem, model, deadline)
         ).status is Status.OPTIMAL and found.architecture is not None:
             yield evaluate(problem, found.architecture)
             model.forbid(_point(model.form, found.architecture))
 
-    def _settings(self, options: Options) -> dict[str, Setting]:
-        """The options of HiGHS."""
+    def _model(self, problem: SearchProblem, options: Options) -> _Model:
+        form = tight_form(problem)
+        scale = max(float(np.abs(form.objective).max(initial=0.0)), 1e-300)
+        start = options.warm_start if options.warm_start in problem.space else None
+        return _Model(form, scale, self._settings(options, scale), start)
+
+    def _settings(self, options: Options, scale: float) -> dict[str, Setting]:
+        """The options of HiGHS for an objective divided by ``scale``."""
         settings: dict[str, Setting] = {
             "threads": self.threads,
             "random_seed": options.seed,
             "mip_rel_gap": 0.0,
-            "mip_abs_gap": 1e-9,
+            "mip_abs_gap": max(1e-9, options.gap / scale),
             "mip_feasibility_tolerance": 1e-9,
             "primal_feasibility_tolerance": 1e-9,
             "dual_feasibility_tolerance": 1e-9,
         }
-        if options.time_limit is not None:
-            settings["time_limit"] = float(options.time_limit)
         if self.max_nodes is not None:
             settings["mip_max_nodes"] = self.max_nodes
         return settings
 
-    def _next(self, problem: SearchProblem, model: _Model) -> Answer:
+    def _next(self, problem: SearchProblem, model: _Model, deadline: Deadline) -> Answer:
         for _ in range(MAX_REPAIRS):
-            outcome = model.run()
+            outcome = model.run(deadline)
             if outcome.x is None:
                 return Answer(outcome.status, bound=outcome.bound)
             architecture = _architecture(model.form, outcome.x)
@@ -91,16 +106,17 @@ class _Outcome:
 class _Model:
     """The tight form inside HiGHS, scaled so that tolerances are relative."""
 
-    def __init__(self, form: TightForm, settings: Mapping[str, Setting], start: Architecture | None):
-        self.form = form
-        self.scale = max(float(np.abs(form.objective).max(initial=0.0)), 1e-300)
+    def __init__(
+        self, form: TightForm, scale: float, settings: Mapping[str, Setting], start: Architecture | None
+    ):
+        self.form, self.scale = form, scale
         self.model = Model(_program(form, self.scale), settings)
         if start is not None:
             self.model.start_from(_point(form, start))
 
-    def run(self) -> _Outcome:
+    def run(self, deadline: Deadline) -> _Outcome:
         """Solve (again) and translate HiGHS's answer."""
-        solution = self.model.run()
+        solution = self.model.run(deadline.left)
         if solution.status == "infeasible":
             return _Outcome(Status.INFEASIBLE, None, None)
         bound = None if solution.bound is None else solution.bound * self.scale + self.form.constant

@@ -8,7 +8,7 @@ from binas.base.errors import ProblemError
 from binas.search.problem import SearchProblem
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import ANYTHING, Capabilities, Options, Solver
-from binas.search.solvers.evolution import Clock, Judge, heuristic_answer, seed_genes
+from binas.search.solvers.evolution import Judge, heuristic_answer, seed_genes
 
 CHUNK = 10_000  # drawn at once
 KEPT = 20  # in case the best ones break a limit by rounding
@@ -35,13 +35,12 @@ class RandomSearch(Solver):
 
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
         """The best architecture drawn; never one that breaks a limit."""
-        clock = Clock.starting(options)
         seeds = seed_genes(problem, options)
         if seeds is None:
             return Answer(Status.INFEASIBLE)
         judge, rng = Judge(problem), np.random.default_rng(options.seed)
         best, drawn = judge.nearest([(seeds, len(seeds))]), 0
-        while drawn < self.samples and not clock.over:
+        while drawn < self.samples and not options.deadline.late:
             genes = judge.drawing.fresh(rng, min(CHUNK, self.samples - drawn))
             drawn += len(genes)
             best = judge.ranked([best, judge.nearest([(genes, len(genes))])], KEPT)

@@ -1,0 +1,298 @@
+"""Adding up two sets of labels without ever holding all sums: filter, prune, and where that is not enough, thin.
+
+Sums are made in chunks; each is filtered by caps and thresholds and joins a pool, which is pruned to the non-dominated
+whenever it has doubled. So memory follows what is kept, not what is tried. Where even that is too much the pool is thinned:
+values are compared on a grid of a power of two, so that a label loses less than one step of it however often it is
+thinned, and grids of larger steps contain those of smaller ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from binas.search.deadline import NEVER, Deadline
+from binas.search.labels import Labels, Merge
+from binas.search.pareto import pareto
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+DIRECT = 3000  # candidates below this are sorted at once
+CHUNK = 1 << 18  # candidates made at a time: a few MiB, which stay in the cache, and milliseconds
+HELD = 1 << 20  # candidates that wait before they are pruned
+HELD_MANY = 1 << 17  # the same with further cost rows, where dominance is dearer to find
+BINS = 4096
+THIN = 40
+
+
+class TooManyError(Exception):
+    """More partial architectures than may be held or tried; another way should take over."""
+
+
+@dataclass(frozen=True, eq=False)
+class Threshold:
+    """Least value worth keeping as a step function of the first cost: ``steps[floor((cost - start) * scale)]``.
+
+    With ``multipliers`` the value compared is value - multipliers * further costs. ``strict`` thresholds
+    also drop values equal to them.
+    """
+
+    start: float
+    scale: float
+    steps: Array
+    multipliers: Array
+    strict: bool = False
+
+    def bins(self, cost: Array) -> NDArray[np.int32]:
+        """The step of each cost."""
+        bins = ((cost - self.start) * self.scale).astype(np.int32)
+        return np.clip(bins, 0, len(self.steps) - 1, out=bins)
+
+    def passes(self, data: Sequence[Array]) -> NDArray[np.bool_]:
+        """Which labels (rows: value, first cost, further costs) reach the threshold."""
+        floor, value = self.steps[self.bins(data[1])], data[0]
+        for multiplier, row in zip(self.multipliers.tolist(), data[2:], strict=True):
+            value = value - multiplier * row
+        return np.asarray(value > floor if self.strict else value >= floor)
+
+    def raise_to(self, value: Array, cost: Array) -> None:
+        """Values that are reached count for every strictly higher step of cost."""
+        np.maximum.at(self.steps[1:], np.minimum(self.bins(cost), len(self.steps) - 2), value)
+        np.maximum.accumulate(self.steps, out=self.steps)
+
+
+@dataclass
+class _Pool:
+    """Candidates of one merge with their flat indices.
+
+    ``judged`` rows count for dominance, ``rank`` as in :mod:`binas.search.pareto` (None: nothing is dropped), ``most``
+    labels may stay (twice as many in between); ``step`` is the certified loss of thinning so far.
+    """
+
+    judged: int
+    rank: int | None = 1
+    most: float = math.inf
+    step: float = 0.0
+    parts: list[tuple[Array, Indices]] = field(default_factory=list)
+    size: int = 0
+    limit: int = 0
+
+    def add(self, data: Array, flat: Indices) -> bool:
+        """Take more candidates; whether they were pruned."""
+        self.parts.append((data, flat))
+        self.size += len(flat)
+        held = HELD if self.judged <= 2 else HELD_MANY
+        if self.rank is None or self.size <= max(held, self.limit):
+            return False
+        self.prune()
+        if self.size > 2 * self.most:
+            self._thin()
+        self.limit = 2 * self.size
+        return True
+
+    def prune(self) -> tuple[Array, Indices]:
+        """Everything held, without what is dominated."""
+        data = (
+            self.parts[0][0] if len(self.parts) == 1 else np.concatenate([p[0] for p in self.parts], axis=1)
+        )
+        flat = self.parts[0][1] if len(self.parts) == 1 else np.concatenate([p[1] for p in self.parts])
+        if self.rank is not None and len(flat):
+            keep = pareto(data[: self.judged], self.rank)
+            data, flat = data[:, keep], flat[keep]
+        self.parts, self.size = [(data, flat)], len(flat)
+        return data, flat
+
+    def _thin(self) -> None:
+        data, flat = self.parts[0]
+        keep, self.step = thinned(data[: self.judged], int(self.most), self.step)
+        self.parts, self.size = [(data[:, keep], flat[keep])], len(keep)
+
+
+def thinned(data: Array, most: int, step: float = 0.0) -> tuple[Indices, float]:
+    """At most ``most`` labels such that every other has one of no higher cost and value > its own - step; and that step.
+
+    At least the ``step`` given, a power of two or zero. Raises :class:`TooManyError` where values do not matter.
+    """
+    spread, kept = float(np.ptp(data[0])) if data.shape[1] else 0.0, np.arange(data.shape[1])
+    if step:
+        kept = kept[_spaced(data, step)]
+    while len(kept) > most:
+        if step > 2 * spread:
+            raise TooManyError
+        step = max(2 * step, power_of_two(spread / most / 4))
+        kept = kept[_spaced(data[:, kept], step)]
+    return kept, step
+
+
+def _spaced(data: Array, step: float) -> Indices:
+    return pareto(np.concatenate([np.floor(data[:1] / step), data[1:]]))
+
+
+def power_of_two(number: float) -> float:
+    """The largest power of two that is at most a number; zero for zero."""
+    return 2.0 ** math.floor(math.log2(number)) if number > 1e-290 else 0.0
+
+
+def merge(
+    left: Labels,
+    right: Labels,
+    caps: Array,
+    needs: Sequence[Threshold] = (),
+    rows: int | None = None,
+    deadline: Deadline = NEVER,
+) -> Labels:
+    """All sums of a left and a right label within ``caps`` (per cost row), pruned to the non-dominated."""
+    return merge_thinned(left, right, caps, needs, rows, math.inf, deadline)[0]
+
+
+def merge_thinned(
+    left: Labels,
+    right: Labels,
+    caps: Array,
+    needs: Sequence[Threshold],
+    rows: int | None,
+    most: float,
+    deadline: Deadline,
+) -> tuple[Labels, float]:
+    """The same in bounded memory: about 2 * ``most`` labels, and by how much one may fall short.
+
+    ``needs`` say, per first cost, the least value that can still matter; candidates below one of them
+    are dropped before anything is sorted. ``rows`` limits dominance to that many cost rows, which is right
+    when nothing will be added to the result any more.
+    """
+    if len(left) < len(right):
+        left, right = right, left
+    if len(right) == 0:
+        none = np.zeros(0, np.intp)
+        return Labels(left.data[:, :0], Merge(left, right, none, none)), 0.0
+    thresholds, own = list(needs), None
+    if len(left) * len(right) > DIRECT and left.data.shape[0] == 2:
+        own = _own_threshold(left.data, right.data)
+        thresholds.append(own)
+    pool = _Pool(left.data.shape[0] if rows is None else 1 + rows, 1, most)
+    height = max(1, CHUNK // len(right))
+    for start in range(0, len(left), height):
+        deadline.check()
+        chunk = left.data[:, start : start + height]
+        if pool.add(*_candidates(chunk, right.data, caps, thresholds, start)) and own is not None:
+            own.raise_to(*pool.parts[0][0])
+    data, flat = pool.prune()
+    return Labels(data, Merge(left, right, *np.divmod(flat, len(right)))), pool.step
+
+
+def _candidates(
+    left: Array, right: Array, caps: Array, thresholds: list[Threshold], start: int
+) -> tuple[Array, Indices]:
+    """Sums that pass caps and thresholds, with their flat index (left index * number of right labels + right)."""
+    sums = [np.add.outer(a, b).ravel() for a, b in zip(left, right, strict=True)]
+    index: Indices | None = None
+    if left.shape[1] * right.shape[1] == 0:
+        return np.zeros((len(sums), 0)), np.zeros(0, np.intp)
+    for row, cap in enumerate(caps.tolist(), 1):
+        if cap < np.inf:
+            sums, index = _select(sums, index, sums[row] <= cap)
+    for threshold in thresholds:
+        sums, index = _select(sums, index, threshold.passes(sums))
+    offset = start * right.shape[1]
+    if index is None:
+        index = np.arange(sums[0].size)
+    return np.stack(sums), index + offset
+
+
+def _select(
+    rows: list[Array], index: Indices | None, keep: NDArray[np.bool_]
+) -> tuple[list[Array], Indices | None]:
+    """Rows and flat index where ``keep``; each filter looks only at what the one before left."""
+    inside = np.flatnonzero(keep)
+    if len(inside) == len(keep):
+        return rows, index
+    return [row[inside] for row in rows], inside if index is None else index[inside]
+
+
+def _own_threshold(left: Array, right: Array) -> Threshold:
+    """Values that some sums reach at a strictly lower cost: a candidate not above them is dominated.
+
+    The sums tried are a thinned left with all of right and a thinned right with all of left.
+    """
+    low = left[1].min() + right[1].min()
+    high = left[1].max() + right[1].max()
+    scale = (BINS - 1) / (high - low) if high > low else 0.0
+    threshold = Threshold(low, scale, np.full(BINS + 1, -np.inf), np.zeros(0), strict=True)
+    for one, two in ((_few(left), right), (left, _few(right))):
+        threshold.raise_to(*(np.add.outer(a, b).ravel() for a, b in zip(one, two, strict=True)))
+    return threshold
+
+
+def _few(data: Array) -> Array:
+    if data.shape[1] <= THIN:
+        return data
+    return data[:, np.linspace(0, data.shape[1] - 1, THIN).astype(np.intp)]
+
+
+def lagrangian_values(data: Array, multipliers: Array) -> Array:
+    """value - multipliers * costs of every label."""
+    return np.asarray(data[0] - multipliers @ data[1:])
+
+
+def sums_above(
+    left: Labels,
+    right: Labels,
+    multipliers: Array,
+    floor: float,
+    most: int,
+    *,
+    caps: Array | None = None,
+    rank: int | None = 1,
+    rows: int | None = None,
+    deadline: Deadline = NEVER,
+) -> Labels:
+    """The sums of two sets whose Lagrangian value reaches the floor, and no others: sorted, they are counted first.
+
+    Pruned as :func:`merge` does to what fewer than ``rank`` others beat; None: not at all. Raises :class:`TooManyError`
+    for more than ``most`` sums.
+    """
+    of_left, of_right = (lagrangian_values(labels.data, multipliers) for labels in (left, right))
+    order = np.argsort(-of_right, kind="stable")
+    counts = np.searchsorted(-of_right[order], of_left - floor, side="right")
+    total = int(counts.sum())
+    if total > most:
+        raise TooManyError
+    i = np.repeat(np.arange(len(left)), counts)
+    j = order[np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)]
+    pool = _Pool(left.data.shape[0] if rows is None else 1 + rows, rank)
+    for start in range(0, max(1, total), CHUNK if pool.judged <= 2 else HELD_MANY):
+        deadline.check()
+        part = slice(start, start + (CHUNK if pool.judged <= 2 else HELD_MANY))
+        sums = left.data[:, i[part]] + right.data[:, j[part]]
+        inside = np.arange(sums.shape[1])
+        if caps is not None:
+            inside = np.flatnonzero((sums[1:] <= caps[:, None]).all(axis=0))
+            sums = sums[:, inside]
+        pool.add(sums, start + inside)
+    data, flat = pool.prune()
+    return Labels(data, Merge(left, right, i[flat], j[flat]))
+
+
+def best_sums(left: Labels, right: Labels, cap: float, rank: int) -> Labels:
+    """The ``rank`` sums of highest value within a cap on the one cost row.
+
+    The best partner of every left label is found by sorting; the best sums are with the lefts that have the best ones, since
+    each of these alone is as good as any sum with another left.
+    """
+    order = np.argsort(right.data[1], kind="stable")
+    cost, value = right.data[1, order], np.maximum.accumulate(right.data[0, order])
+    fits = np.searchsorted(cost, cap - left.data[1], side="right")
+    reach = np.where(fits > 0, left.data[0] + np.append(value, -np.inf)[fits - 1], -np.inf)
+    few = np.argpartition(-reach, rank)[:rank] if len(reach) > rank else np.arange(len(reach))
+    few = few[reach[few] > -np.inf]
+    sums = left.data[:, few, None] + right.data[:, None, :]
+    totals = np.where(sums[1] <= cap, sums[0], -np.inf).ravel()
+    best = pareto(totals[None], rank) if len(totals) else np.zeros(0, np.intp)
+    best = best[totals[best] > -np.inf]
+    i, j = np.divmod(best, max(1, len(right)))
+    return Labels(sums.reshape(len(sums), -1)[:, best], Merge(left, right, few[i], j))

@@ -43,10 +43,6 @@ PREDICTORS = ("additive", "bilinear", "quadratic", "within-stage")
 QUICK = 3
 TARGETS = {
     "1000 blocks, 100 configs: gap": (1e-6, "one answer is proven at 1,000 blocks of 100 configs"),
-    "1000 blocks, 100 configs: frontier error": (
-        0.001,
-        "its frontier is certified to 0.1 % of its range, in 60 s",
-    ),
     "top 10 / one answer": (20.0, "the ten best cost at most 20 times one answer"),
     "nearly proportional: frontier error": (0.001, "exact or certified within 0.001 points"),
     "memory GiB": (1.0, "no search and no frontier holds more than 1 GiB"),

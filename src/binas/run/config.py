@@ -18,6 +18,7 @@ from binas.base.errors import ConfigError, several
 from binas.base.files import YamlDocument, exists, parse_yaml, read_yaml, write_text
 from binas.base.identity import flattened
 from binas.base.settings import Settings
+from binas.base.typed import found_problems
 from binas.data.config import DataConfig
 from binas.report.assemble import CONFIG
 from binas.space.files import builtin_names
@@ -73,7 +74,7 @@ def load_config(path: Path | None = None, changes: Iterable[Change] = ()) -> Run
         config = config_model().model_validate(data)
     except ValidationError as error:
         where = str(path) if path else "the configuration"
-        problems = [_describe(item, document, [name for name, _ in typed]) for item in error.errors()]
+        problems = [_describe(item, document, [name for name, _ in typed]) for item in found_problems(error)]
         raise ConfigError(
             several(where, list(dict.fromkeys(problems)), "See docs/reference/settings.md.")
         ) from error

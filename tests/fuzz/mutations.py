@@ -169,7 +169,7 @@ def _as_text(key: Key, data: Any) -> Key:
 
 def _other_type(value: Any, draw: random.Random) -> Any:
     if isinstance(value, list | dict):
-        return 7
+        return "no such thing"  # a number may stand for an object that holds one
     return draw.choice(WRONG_TYPES if not isinstance(value, str) else (*WRONG_TYPES[:2], 7.5))
 
 

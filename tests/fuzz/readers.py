@@ -7,9 +7,10 @@ on to what the program does next with it (ranges, predictions, sentences), for t
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import save
+from own_models import SIDE, Basic, ResNet
 from small_images import pixels, write_classes
 from tiny import TINY
 
@@ -36,7 +38,7 @@ from binas.report.assemble import CONFIG
 from binas.report.story import tell
 from binas.run.config import load_config
 from binas.run.log import log_event, read_log
-from binas.run.plan import Plan, plan_of
+from binas.run.plan import plan_of
 from binas.run.records import Record, read_record, write_record
 from binas.run.run import Run
 from binas.search.answers import AnswerRecord
@@ -67,9 +69,8 @@ from binas.tables import (
 )
 from binas.tables.entries import SpaceReference, reference
 from binas.tables.samples import pack
+from binas.tasks.outlook import Rates
 from binas.tasks.artefacts import ANSWERS, COMPARISONS, DATA, read_network
-from binas.testing.cases import small_space
-from binas.testing.tables import read_accel_nasbench, read_nas_bench_macro
 from binas.training.checkpoint import load_checkpoint, load_generator, load_optimizer, load_weights, save_checkpoint
 from binas.training.judgement import Accuracy, HeldOut, Judgement, NetworkRecord
 from binas.training.loop import read_place
@@ -161,6 +162,11 @@ def use_costs(found: CostTable) -> None:
         low, high = found.range(name)
         assert np.isfinite([low, high]).all()
     found.to_data()
+
+
+def use_cost(found: Cost, of: str | None = None) -> None:
+    """What is done with a cost of another tool."""
+    assert np.isfinite(found.range(space() if of is None else load_space(of))).all()
 
 
 def use_contributions(found: Contributions) -> None:
@@ -295,8 +301,7 @@ def use_network(folder: Path) -> None:
 def make_plan(folder: Path) -> None:
     """The plan of a run that was given a time."""
     make_run(folder)
-    fields = Plan.model_fields
-    rates = {name: 0.001 for name in fields["rates"].annotation.model_fields}  # type: ignore[union-attr]
+    rates = dict.fromkeys(Rates.model_fields, 1)
     images = {"train": 100, "validation": 20, "test": 20}
     data = {
         "budget": 100.0, "spent": 3.0, "size": [8, 8], "space": "tiny", "images": images, "rates": rates,
@@ -466,18 +471,32 @@ def _ofa() -> str:
     return json.dumps(ofa_table())
 
 
+# size, channels in and out, kernels, stride, activation, squeeze-excite and expansions of the blocks of the space
+TF_NAS = (
+    (8, 8, 8, (3,), 1, "relu", (0, 1), (2, 3)),
+    (8, 8, 16, (3, 5), 2, "h_swish", (0,), (2,)),
+    (4, 16, 16, (3, 5), 1, "h_swish", (0,), (2,)),
+)
+
+
 def _tf_nas() -> dict[str, Any]:
-    keys = {f"MBI_16_8_{se}_8_k3_s1_relu": {"16": 0.5, "24": 0.7} for se in (0, 4)}
-    return {"base": 1.5, **keys}
+    """A table of TF-NAS in its own form."""
+    table: dict[str, Any] = {"base": 1.5}
+    for size, inputs, outputs, kernels, stride, name, squeezes, expansions in TF_NAS:
+        for kernel, se in itertools.product(kernels, squeezes):
+            key = f"MBI_{size}_{inputs}_{4 * se}_{outputs}_k{kernel}_s{stride}_{name}"
+            table[key] = {str(inputs * expansion): 0.5 for expansion in expansions}
+    return table
 
 
 def _tf_nas_blocks() -> dict[str, Any]:
-    block = {"cin": 8, "cout": 8, "in_hw": 8, "stride": 1, "act": "relu", "ms": {"k3_e2_se0": 0.5, "k3_e3_se1": 0.6}}
-    return {"cpu": {"unit": "ms", "blocks": [block], "stem_and_head_ms": 1.5, "device": "x", "batch_size": 1}}
-
-
-def _macro() -> dict[str, Any]:
-    return {}
+    """The same by block."""
+    blocks = []
+    for size, inputs, outputs, kernels, stride, name, squeezes, expansions in TF_NAS:
+        choices = itertools.product(kernels, expansions, squeezes)
+        ms = {f"k{kernel}_e{expansion}_se{se}": 0.5 for kernel, expansion, se in choices}
+        blocks.append({"cin": inputs, "cout": outputs, "in_hw": size, "stride": stride, "act": name, "ms": ms})
+    return {"cpu": {"unit": "ms", "blocks": blocks, "stem_and_head_ms": 1.5, "device": "x", "batch_size": 1}}
 
 
 def make_frontier(folder: Path) -> None:
@@ -535,14 +554,8 @@ def graph_space() -> str:
     from binas.space.graph_space import space_of_graph
     from binas.supernet.tracing import trace
 
-    blocks = [
-        layer
-        for _ in range(2)
-        for layer in (torch.nn.Conv2d(4, 4, 3, padding=1), torch.nn.BatchNorm2d(4), torch.nn.ReLU())
-    ]
-    ending = (torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(4, 2))
-    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), *blocks, *ending)
-    made = space_of_graph(trace(model.eval(), (3, 8, 8)).graph, "own")
+    model = ResNet([Basic(16, 16, 1), Basic(16, 24, 2)], 24)
+    made = space_of_graph(trace(model.eval(), (3, SIDE, SIDE)).graph, "own")
     return json.dumps(space_to_data(made))
 
 
@@ -578,7 +591,7 @@ def _conditions(text: str) -> None:
     parse_conditions(text)
 
 
-FIRST = str(small_space and space().extreme())
+FIRST = str(space().extreme())
 READERS: tuple[Reader, ...] = (
     Reader("space.yaml", "space.yaml", "yaml", lambda f: save_space(space(), f / "space.yaml"), read_space("space.yaml"),
            ("name", "description", "stages")),
@@ -629,11 +642,11 @@ READERS: tuple[Reader, ...] = (
     *(Reader(f"image folder, {kind}", f"images/a/x.{kind}", "bytes", make_folder,
              use_data(kind="folder", path="images", size=8)) for kind in ("jpg", "gif", "bmp", "webp", "tif", "ppm")),
     Reader("once-for-all table", "t.yaml", "yaml", lambda f: _write(_ofa(), "t.yaml")(f),
-           lambda f: read_once_for_all(f / "t.yaml", load_space("ofa-mbv3")), ("",)),
+           lambda f: use_cost(read_once_for_all(f / "t.yaml", load_space("ofa-mbv3")), "ofa-mbv3"), ("",)),
     Reader("TF-NAS table", "t.json", "json", _write(json.dumps(_tf_nas()), "t.json"),
-           lambda f: read_tf_nas(f / "t.json", space()), ("",)),
+           lambda f: use_cost(read_tf_nas(f / "t.json", space())), ("",)),
     Reader("TF-NAS blocks", "t.json", "json", _write(json.dumps(_tf_nas_blocks()), "t.json"),
-           lambda f: read_tf_nas(f / "t.json", space(), "cpu"), ("",)),
+           lambda f: use_cost(read_tf_nas(f / "t.json", space(), "cpu")), ("",)),
     Reader("manifest.json", "manifest.json", "json", make_blocks, use_blocks, ("tool",)),
     Reader("fill-in.csv", "fill-in.csv", "csv", make_blocks, use_blocks),
     Reader("frontier.csv", "frontier.csv", "csv", make_frontier,

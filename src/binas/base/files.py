@@ -27,7 +27,7 @@ from binas.base.errors import FileError
 
 MAX_YAML_BYTES = 4 * 2**20
 MAX_JSON_BYTES = 256 * 2**20
-MAX_YAML_VALUES = 200_000
+MAX_YAML_VALUES = 100_000
 MAX_JSON_VALUES = 5_000_000
 MAX_DIGITS = 300  # of a whole number: more do not fit a floating point number
 MAX_DEPTH = 40
@@ -271,20 +271,20 @@ def _check_events(text: str, where: str) -> None:
     """Refuse what makes YAML dangerous before anything is built."""
     depth = 0
     for number, event in enumerate(yaml.parse(text, Loader=_Parser)):
-        place = f"{where}, line {event.start_mark.line + 1}"
-        tag = getattr(event, "tag", None)
+        problem, tag = None, getattr(event, "tag", None)
         if number > MAX_YAML_VALUES:
-            raise FileError(f"{place}: more than {MAX_YAML_VALUES} values. Is it the right file?")
-        if isinstance(event, yaml.AliasEvent):
-            raise FileError(f"{place}: YAML aliases (*{event.anchor}) are not read; repeat the value.")
-        if tag not in (None, "!"):
-            raise FileError(f"{place}: YAML tags ({tag}) are not read; write plain values.")
-        if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            problem = f"more than {MAX_YAML_VALUES} values. Is it the right file?"
+        elif isinstance(event, yaml.AliasEvent):
+            problem = f"YAML aliases (*{event.anchor}) are not read; repeat the value."
+        elif tag not in (None, "!"):
+            problem = f"YAML tags ({tag}) are not read; write plain values."
+        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             depth += 1
-            if depth > MAX_DEPTH:
-                raise FileError(f"{place}: nested more than {MAX_DEPTH} levels deep.")
+            problem = f"nested more than {MAX_DEPTH} levels deep." if depth > MAX_DEPTH else None
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
             depth -= 1
+        if problem is not None:
+            raise FileError(f"{where}, line {event.start_mark.line + 1}: {problem}")
 
 
 class _Builder:
@@ -324,7 +324,7 @@ class _Builder:
             _check_number(str(node.value), place)
         try:
             return self._scalars.construct_object(node)
-        except ValueError as error:  # a date such as 2024-13-45
+        except (ValueError, KeyError) as error:  # a date such as 2024-13-45, a value that is only a sign
             raise FileError(f"{place}: a value cannot be read ({error}).") from error
 
 

@@ -130,7 +130,7 @@ def load_predictor(path: Path, space: SearchSpace) -> Predictor:
 
 def form_from_data(data: Any, space: SearchSpace, where: str) -> QuadraticForm:
     """Build from the JSON object, checking everything."""
-    pairs = isinstance(data, dict) and data.get("kind") in VARIANCES
+    pairs = isinstance(data, dict) and str(data.get("kind")) in VARIANCES
     try:
         parsed: PredictorFile | PairsFile = (PairsFile if pairs else PredictorFile).model_validate(data)
     except ValidationError as error:

@@ -132,7 +132,7 @@ def _describe(item: ErrorDetails, document: YamlDocument, typed: list[str]) -> s
         return f"{place} is not a setting; allowed here are {', '.join(_allowed(key[:-1]))}"
     if item["type"] == "missing":
         return f"{place} is missing"
-    shown = "" if isinstance(item["input"], Mapping) else f", got {item['input']!r}"
+    shown = "" if isinstance(item["input"], Mapping) else f", got {str(item['input'])[:60]!r}"
     message = item["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     return f"{place}: {message}{shown}"
 

@@ -32,7 +32,9 @@ def test_a_copied_test_set_is_refused(tmp_path, how, cache):
     place = folder(tmp_path, test=4)
     source, target = place / "train" / "a" / "003.png", place / "test" / "a" / "new.png"
     {"copy": shutil.copy, "link": os.symlink, "hard link": os.link}[how](source, target)
-    with pytest.raises(DataError, match=r"1 of 9 test images are train images as well.*new\.png.*remove the copies"):
+    with pytest.raises(
+        DataError, match=r"1 of 9 test images are train images as well.*new\.png.*remove the copies"
+    ):
         load(place, cache=cache)
 
 
@@ -73,7 +75,10 @@ def test_copies_within_a_pool_do_not_end_on_both_sides_of_a_split(caplog):
     labels[500:] = 1
     with caplog.at_level(logging.WARNING, "binas"):
         data = from_arrays(images, labels)
-    parts = [{image.numpy().tobytes() for image in part.images} for part in (data.train, data.validation, data.test)]
+    parts = [
+        {image.numpy().tobytes() for image in part.images}
+        for part in (data.train, data.validation, data.test)
+    ]
     assert not parts[0] & parts[1]
     assert not (parts[0] | parts[1]) & parts[2]
 

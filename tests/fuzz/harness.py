@@ -56,7 +56,9 @@ class Ground:
 
     def trial(self, number: int) -> Finding:
         """The reader on the change that belongs to a number."""
-        return self.judge(number, mutate(self.right, self.reader.form, random.Random(f"{self.reader.name}/{number}")))
+        return self.judge(
+            number, mutate(self.right, self.reader.form, random.Random(f"{self.reader.name}/{number}"))
+        )
 
     def judge(self, number: int, changed: Mutated) -> Finding:
         """The reader on one change."""

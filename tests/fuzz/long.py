@@ -31,7 +31,9 @@ def main() -> int:
     given = parser.parse_args()
     chosen = [reader for reader in READERS if given.reader in (None, reader.name)]
     if not chosen:
-        parser.error(f"there is no reader {given.reader!r}; there are {', '.join(reader.name for reader in READERS)}")
+        parser.error(
+            f"there is no reader {given.reader!r}; there are {', '.join(reader.name for reader in READERS)}"
+        )
     each = -(-given.inputs // len(chosen))
     total: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as place:

@@ -17,9 +17,38 @@ import yaml
 
 Key = tuple[str | int, ...]
 NUMBERS = (0, -1, 1, 2**31, 2**53 + 1, 2**63, 1e308, -1e308, 1e-320, 0.5, 1e15, 10**299, -0.0, 3.7, 1e100)
-TEXTS = ("", " ", "x", "\u0000", "\u202e", "é" * 40, "../../etc", "1e999", "nan", "null", "a" * 5000, "0", "-", "_", "%")
+TEXTS = (
+    "",
+    " ",
+    "x",
+    "\u0000",
+    "\u202e",
+    "é" * 40,
+    "../../etc",
+    "1e999",
+    "nan",
+    "null",
+    "a" * 5000,
+    "0",
+    "-",
+    "_",
+    "%",
+)
 WRONG_TYPES: tuple[Any, ...] = ([["x"]], {"x": ["x"]}, "no such thing", ["x", {}])
-BYTES = (b"\x00", b"\xff\xfe", b"\xed\xa0\x80", b"[" * 50, b"{" * 50, b"9" * 400, b"1:" * 300, b"\r", b'"', b",", b"NaN", b"&a ")
+BYTES = (
+    b"\x00",
+    b"\xff\xfe",
+    b"\xed\xa0\x80",
+    b"[" * 50,
+    b"{" * 50,
+    b"9" * 400,
+    b"1:" * 300,
+    b"\r",
+    b'"',
+    b",",
+    b"NaN",
+    b"&a ",
+)
 MARK = "@@replaced@@"
 
 
@@ -60,7 +89,10 @@ def _in_bytes(content: bytes, draw: random.Random) -> Mutated:
         data[place : place + size] = bytes(min(size, len(data) - place))
     else:
         other = draw.randrange(len(data) + 1)
-        data[place : place + size], data[other : other + size] = data[other : other + size], data[place : place + size]
+        data[place : place + size], data[other : other + size] = (
+            data[other : other + size],
+            data[place : place + size],
+        )
     return Mutated(bytes(data), f"bytes: {how}")
 
 
@@ -92,12 +124,16 @@ def _in_csv(content: bytes, draw: random.Random) -> Mutated:
     plain = [row for row in rows if not row[0].startswith(('"#', "#"))]
     row = draw.choice(plain or rows)
     cell = draw.randrange(len(row))
-    new = draw.choice(("nan", "inf", "-1", "1e999", "1e308", "9" * 400, "x", "", '"', "\x00", "1,5", " ", "é"))
+    new = draw.choice(
+        ("nan", "inf", "-1", "1e999", "1e308", "9" * 400, "x", "", '"', "\x00", "1,5", " ", "é")
+    )
     number = _is_number(row[cell]) and row is not rows[0]
     row[cell] = new
     if draw.random() < 0.1:
         row.append(row[0])
-    return Mutated("\n".join(map(",".join, rows)).encode(), f"cell: {new[:8]}", number and new in ("x", "1e999"))
+    return Mutated(
+        "\n".join(map(",".join, rows)).encode(), f"cell: {new[:8]}", number and new in ("x", "1e999")
+    )
 
 
 def _is_number(text: str) -> bool:
@@ -122,7 +158,11 @@ def _changed(data: Any, draw: random.Random) -> tuple[str, str, bool, Key]:
         lambda: (_put(data, at, _at(data, draw.choice(places))), "swap", False),
         lambda: (_put(data, at, _other_type(_at(data, at), draw)), "type", True),
         lambda: (_put(data, at, MARK).replace(f'"{MARK}"', "NaN"), "NaN", True),
-        lambda: (_put(data, at, MARK).replace(f'"{MARK}"', draw.choice(("1.0e+999", "-1.0e+400"))), "infinite", True),
+        lambda: (
+            _put(data, at, MARK).replace(f'"{MARK}"', draw.choice(("1.0e+999", "-1.0e+400"))),
+            "infinite",
+            True,
+        ),
         lambda: (_put(data, at, MARK).replace(f'"{MARK}"', "7" * 401), "digits", True),
         lambda: (_put(data, at, MARK).replace(f'"{MARK}"', "[" * 60 + "]" * 60), "deep", True),
         lambda: (_put(data, at, MARK).replace(MARK, "\\ud800"), "surrogate", True),

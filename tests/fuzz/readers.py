@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save
 from own_models import SIDE, Basic, ResNet
+from safetensors.torch import save
 from small_images import pixels, write_classes
 from tiny import TINY
 
@@ -69,9 +69,15 @@ from binas.tables import (
 )
 from binas.tables.entries import SpaceReference, reference
 from binas.tables.samples import pack
-from binas.tasks.outlook import Rates
 from binas.tasks.artefacts import ANSWERS, COMPARISONS, DATA, read_network
-from binas.training.checkpoint import load_checkpoint, load_generator, load_optimizer, load_weights, save_checkpoint
+from binas.tasks.outlook import Rates
+from binas.training.checkpoint import (
+    load_checkpoint,
+    load_generator,
+    load_optimizer,
+    load_weights,
+    save_checkpoint,
+)
 from binas.training.judgement import Accuracy, HeldOut, Judgement, NetworkRecord
 from binas.training.loop import read_place
 from binas.training.reporting import read_metrics
@@ -112,7 +118,9 @@ def costs() -> CostTable:
     latency = Cost("latency", parse_unit("ms"), 0.5, values, 0.01, values.map(lambda row: row / 50), about)
     peak = Cost("peak", parse_unit("MiB"), 1.0, values, combine="max")
     twice = Cost("latency", parse_unit("ms"), 0.4, values.map(lambda row: row / 2))
-    return CostTable(space(), {"latency": latency, "peak": peak, "macs": known["macs"]}, {"2 threads": {"latency": twice}})
+    return CostTable(
+        space(), {"latency": latency, "peak": peak, "macs": known["macs"]}, {"2 threads": {"latency": twice}}
+    )
 
 
 def plain_costs() -> CostTable:
@@ -261,7 +269,7 @@ def use_answers(folder: Path) -> None:
     run = run_of(folder)
     found = run.answers
     for item in found:
-        item.limits_text, item.searched_limits, item.measured("latency")  # noqa: B018
+        item.limits_text, item.searched_limits, item.measured("latency")
     tell(found, {}, COMPARISONS.read(run))
     for pair in COMPARISONS.read(run):
         pair.verdict.sentence()
@@ -271,7 +279,9 @@ def use_answers(folder: Path) -> None:
 def make_records(folder: Path) -> None:
     """Records, logs and the like of a run."""
     make_run(folder)
-    write_record(folder, Record("measure", "finished", "0" * 16, {"a": 1}, "2026-01-01", 3.0, ("costs.json",)))
+    write_record(
+        folder, Record("measure", "finished", "0" * 16, {"a": 1}, "2026-01-01", 3.0, ("costs.json",))
+    )
     log_event(folder, "started", "measure")
     log_event(folder, "finished", "measure", seconds=3.0)
     (folder / "metrics.jsonl").write_text('{"phase": "heaviest", "epoch": 1, "step": 4, "loss": 0.5}\n')
@@ -414,7 +424,9 @@ def use_export(folder: Path) -> None:
 def make_npz(folder: Path) -> None:
     """Arrays of images."""
     labels = np.arange(30) % 3
-    np.savez_compressed(folder / "images.npz", images=pixels(30), labels=labels, classes=np.array(["a", "b", "ü"]))
+    np.savez_compressed(
+        folder / "images.npz", images=pixels(30), labels=labels, classes=np.array(["a", "b", "ü"])
+    )
 
 
 def use_data(**settings: Any) -> Callable[[Path], None]:
@@ -435,7 +447,14 @@ def make_folder(folder: Path) -> None:
 
     write_classes(folder / "images", {"a": 4, "b": 4})
     image = Image.fromarray(pixels(1, 16, 16)[0])
-    for name, kind in (("jpg", "JPEG"), ("gif", "GIF"), ("bmp", "BMP"), ("webp", "WEBP"), ("tif", "TIFF"), ("ppm", "PPM")):
+    for name, kind in (
+        ("jpg", "JPEG"),
+        ("gif", "GIF"),
+        ("bmp", "BMP"),
+        ("webp", "WEBP"),
+        ("tif", "TIFF"),
+        ("ppm", "PPM"),
+    ):
         image.save(folder / "images" / "a" / f"x.{name}", kind)
         image = image.rotate(90)
 
@@ -445,17 +464,24 @@ def make_blocks(folder: Path) -> None:
     save_space(space(), folder / "space.yaml")
     files = []
     for number, (stage, block, config) in enumerate(
-        (stage.name, b + 1, config.name) for stage in space().stages for b, row in enumerate(stage.blocks) for config in row
+        (stage.name, b + 1, config.name)
+        for stage in space().stages
+        for b, row in enumerate(stage.blocks)
+        for config in row
     ):
         use = Use(stage=stage, block=block, config=config)
         about: dict[str, Any] = {"file": f"{number}.onnx", "sha256": "0" * 64, "inputs": ((1, 3, 16, 16),)}
         files.append(BlockFile(key=f"{stage}/{block}/{config}", kind="block", uses=(use,), **about))
-    files.append(BlockFile(key="fixed part", kind="fixed", file="f.onnx", sha256="0" * 64, inputs=((1, 3, 16, 16),)))
+    files.append(
+        BlockFile(key="fixed part", kind="fixed", file="f.onnx", sha256="0" * 64, inputs=((1, 3, 16, 16),))
+    )
     made_for = SpaceReference.model_validate(reference(space()))
     manifest = Manifest(tool="binas", space=made_for, batch=1, files=tuple(files))
     manifest.save(folder)
     rows = manifest.fill_in().splitlines()
-    (folder / "fill-in.csv").write_text("\n".join([rows[0], *(f"{row[:-2]},1.5,ms" for row in rows[1:])]) + "\n")
+    (folder / "fill-in.csv").write_text(
+        "\n".join([rows[0], *(f"{row[:-2]},1.5,ms" for row in rows[1:])]) + "\n"
+    )
 
 
 def use_blocks(folder: Path) -> None:
@@ -495,7 +521,9 @@ def _tf_nas_blocks() -> dict[str, Any]:
     for size, inputs, outputs, kernels, stride, name, squeezes, expansions in TF_NAS:
         choices = itertools.product(kernels, expansions, squeezes)
         ms = {f"k{kernel}_e{expansion}_se{se}": 0.5 for kernel, expansion, se in choices}
-        blocks.append({"cin": inputs, "cout": outputs, "in_hw": size, "stride": stride, "act": name, "ms": ms})
+        blocks.append(
+            {"cin": inputs, "cout": outputs, "in_hw": size, "stride": stride, "act": name, "ms": ms}
+        )
     return {"cpu": {"unit": "ms", "blocks": blocks, "stem_and_head_ms": 1.5, "device": "x", "batch_size": 1}}
 
 
@@ -593,13 +621,41 @@ def _conditions(text: str) -> None:
 
 FIRST = str(space().extreme())
 READERS: tuple[Reader, ...] = (
-    Reader("space.yaml", "space.yaml", "yaml", lambda f: save_space(space(), f / "space.yaml"), read_space("space.yaml"),
-           ("name", "description", "stages")),
-    Reader("space.json", "space.json", "json", lambda f: save_space(space(), f / "space.json"), read_space("space.json"),
-           ("name", "description", "stages")),
-    Reader("space of a model", "space.json", "json", make_graph, read_space("space.json"), ("name", "description", "stages")),
-    _table_reader("contributions.json", "contributions.json", "json", contributions, load_contributions, use_contributions),
-    _table_reader("contributions.csv", "contributions.csv", "csv", contributions, load_contributions, use_contributions),
+    Reader(
+        "space.yaml",
+        "space.yaml",
+        "yaml",
+        lambda f: save_space(space(), f / "space.yaml"),
+        read_space("space.yaml"),
+        ("name", "description", "stages"),
+    ),
+    Reader(
+        "space.json",
+        "space.json",
+        "json",
+        lambda f: save_space(space(), f / "space.json"),
+        read_space("space.json"),
+        ("name", "description", "stages"),
+    ),
+    Reader(
+        "space of a model",
+        "space.json",
+        "json",
+        make_graph,
+        read_space("space.json"),
+        ("name", "description", "stages"),
+    ),
+    _table_reader(
+        "contributions.json",
+        "contributions.json",
+        "json",
+        contributions,
+        load_contributions,
+        use_contributions,
+    ),
+    _table_reader(
+        "contributions.csv", "contributions.csv", "csv", contributions, load_contributions, use_contributions
+    ),
     _table_reader("costs.json", "costs.json", "json", costs, load_costs, use_costs),
     _table_reader("costs.csv", "costs.csv", "csv", plain_costs, load_costs, use_costs),
     _table_reader("samples.json", "samples.json", "json", samples, load_samples, use_samples),
@@ -612,47 +668,140 @@ READERS: tuple[Reader, ...] = (
     _text("architecture string", FIRST, _architecture),
     _text("block string", to_block_string(space(), space().extreme()), _architecture),
     _text("architecture JSON", json.dumps(space().extreme().to_json()), _architecture),
-    Reader("architecture file", "arch.json", "json", _write(json.dumps({"architecture": FIRST}), "arch.json"), use_choice,
-           ("",)),
-    Reader("results", f"results/latency-50pct.json", "json", make_answers, use_answers, ("details", "alternatives")),
-    Reader("rivals", f"rivals/latency-50pct.json", "json", make_answers, use_answers),
-    Reader("step record", "steps/measure.json", "json", make_records, lambda f: read_record(f, "measure"), ("inputs",)),
+    Reader(
+        "architecture file",
+        "arch.json",
+        "json",
+        _write(json.dumps({"architecture": FIRST}), "arch.json"),
+        use_choice,
+        ("",),
+    ),
+    Reader(
+        "results",
+        "results/latency-50pct.json",
+        "json",
+        make_answers,
+        use_answers,
+        ("details", "alternatives"),
+    ),
+    Reader("rivals", "rivals/latency-50pct.json", "json", make_answers, use_answers),
+    Reader(
+        "step record",
+        "steps/measure.json",
+        "json",
+        make_records,
+        lambda f: read_record(f, "measure"),
+        ("inputs",),
+    ),
     Reader("log.jsonl", "log.jsonl", "lines", make_records, read_log),
     Reader("metrics.jsonl", "metrics.jsonl", "lines", make_records, read_metrics),
     Reader("data.json", "data.json", "json", make_records, lambda f: DATA.read(run_of(f)).sentence()),
     Reader("network.json", "network.json", "json", make_network, use_network, ("settings",)),
     Reader("plan.json", "plan.json", "json", make_plan, use_plan, ("chosen",)),
-    Reader("estimator.json", "estimator.json", "json",
-           lambda f: choose_estimator(contributions(), samples(), resamples=5).save(f / "estimator.json"),
-           lambda f: load_choice(f / "estimator.json", space()).judgement(), ("space.name",)),
-    Reader("measuring journal", "journal", "lines", make_journal, lambda f: Journal.open(f / "journal", PLAN)),
+    Reader(
+        "estimator.json",
+        "estimator.json",
+        "json",
+        lambda f: choose_estimator(contributions(), samples(), resamples=5).save(f / "estimator.json"),
+        lambda f: load_choice(f / "estimator.json", space()).judgement(),
+        ("space.name",),
+    ),
+    Reader(
+        "measuring journal", "journal", "lines", make_journal, lambda f: Journal.open(f / "journal", PLAN)
+    ),
     Reader("recorded passes", "pass-000000.npy", "bytes", make_passes, use_passes, sealed=True),
     Reader("header of passes", "journal.json", "json", make_passes, use_passes, ("",)),
     Reader("checkpoint", "progress.json", "json", make_checkpoint, use_checkpoint, ("",)),
-    Reader("checkpoint tensors", "tensors.safetensors", "bytes", make_checkpoint, use_checkpoint, sealed=True),
-    Reader("safetensors", "w.safetensors", "bytes", lambda f: _write(save(_tensors()), "w.safetensors")(f),
-           lambda f: read_weights(f / "w.safetensors")),
+    Reader(
+        "checkpoint tensors", "tensors.safetensors", "bytes", make_checkpoint, use_checkpoint, sealed=True
+    ),
+    Reader(
+        "safetensors",
+        "w.safetensors",
+        "bytes",
+        lambda f: _write(save(_tensors()), "w.safetensors")(f),
+        lambda f: read_weights(f / "w.safetensors"),
+    ),
     Reader("PyTorch weights", "weights.pth", "bytes", make_pth, lambda f: read_weights(f / "weights.pth")),
-    Reader("model.json", "model.json", "json", make_export, use_export, ("space.name", "space.description", "name")),
+    Reader(
+        "model.json",
+        "model.json",
+        "json",
+        make_export,
+        use_export,
+        ("space.name", "space.description", "name"),
+    ),
     Reader("model weights", "model.safetensors", "bytes", make_export, use_export, sealed=True),
     Reader("images.npz", "images.npz", "bytes", make_npz, use_data(kind="arrays", path="images.npz")),
-    Reader("idx", "i", "bytes", _write(idx_bytes(pixels(20, channels=1)[..., 0]), "i"), lambda f: read_idx(f / "i", 3)),
+    Reader(
+        "idx",
+        "i",
+        "bytes",
+        _write(idx_bytes(pixels(20, channels=1)[..., 0]), "i"),
+        lambda f: read_idx(f / "i", 3),
+    ),
     Reader("idx.gz", "i.gz", "bytes", lambda f: _gzip(f / "i.gz"), lambda f: read_idx(f / "i.gz", 3)),
-    Reader("image folder", "images/a/000.png", "bytes", make_folder, use_data(kind="folder", path="images", size=8)),
-    *(Reader(f"image folder, {kind}", f"images/a/x.{kind}", "bytes", make_folder,
-             use_data(kind="folder", path="images", size=8)) for kind in ("jpg", "gif", "bmp", "webp", "tif", "ppm")),
-    Reader("once-for-all table", "t.yaml", "yaml", lambda f: _write(_ofa(), "t.yaml")(f),
-           lambda f: use_cost(read_once_for_all(f / "t.yaml", load_space("ofa-mbv3")), "ofa-mbv3"), ("",)),
-    Reader("TF-NAS table", "t.json", "json", _write(json.dumps(_tf_nas()), "t.json"),
-           lambda f: use_cost(read_tf_nas(f / "t.json", space())), ("",)),
-    Reader("TF-NAS blocks", "t.json", "json", _write(json.dumps(_tf_nas_blocks()), "t.json"),
-           lambda f: use_cost(read_tf_nas(f / "t.json", space(), "cpu")), ("",)),
+    Reader(
+        "image folder",
+        "images/a/000.png",
+        "bytes",
+        make_folder,
+        use_data(kind="folder", path="images", size=8),
+    ),
+    *(
+        Reader(
+            f"image folder, {kind}",
+            f"images/a/x.{kind}",
+            "bytes",
+            make_folder,
+            use_data(kind="folder", path="images", size=8),
+        )
+        for kind in ("jpg", "gif", "bmp", "webp", "tif", "ppm")
+    ),
+    Reader(
+        "once-for-all table",
+        "t.yaml",
+        "yaml",
+        lambda f: _write(_ofa(), "t.yaml")(f),
+        lambda f: use_cost(read_once_for_all(f / "t.yaml", load_space("ofa-mbv3")), "ofa-mbv3"),
+        ("",),
+    ),
+    Reader(
+        "TF-NAS table",
+        "t.json",
+        "json",
+        _write(json.dumps(_tf_nas()), "t.json"),
+        lambda f: use_cost(read_tf_nas(f / "t.json", space())),
+        ("",),
+    ),
+    Reader(
+        "TF-NAS blocks",
+        "t.json",
+        "json",
+        _write(json.dumps(_tf_nas_blocks()), "t.json"),
+        lambda f: use_cost(read_tf_nas(f / "t.json", space(), "cpu")),
+        ("",),
+    ),
     Reader("manifest.json", "manifest.json", "json", make_blocks, use_blocks, ("tool",)),
     Reader("fill-in.csv", "fill-in.csv", "csv", make_blocks, use_blocks),
-    Reader("frontier.csv", "frontier.csv", "csv", make_frontier,
-           lambda f: Frontier.from_csv((f / "frontier.csv").read_bytes().decode("utf-8", "replace"), problem())),
-    *(Reader(f"predictor {kind}", "predictor.json", "json", make_predictor_of(kind), use_predictor, ("space.name",))
-      for kind in ("additive", "pairs", "gaussian-process")),
+    Reader(
+        "frontier.csv",
+        "frontier.csv",
+        "csv",
+        make_frontier,
+        lambda f: Frontier.from_csv((f / "frontier.csv").read_bytes().decode("utf-8", "replace"), problem()),
+    ),
+    *(
+        Reader(
+            f"predictor {kind}",
+            "predictor.json",
+            "json",
+            make_predictor_of(kind),
+            use_predictor,
+            ("space.name",),
+        )
+        for kind in ("additive", "pairs", "gaussian-process")
+    ),
 )
 
 

@@ -10,17 +10,11 @@ from hypothesis import given, settings, strategies as st
 from readers import READERS, Reader
 
 
-@pytest.fixture(scope="module")
-def grounds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ground]:
-    """The right files of every reader."""
-    return {}
-
-
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 def test_changed_files_are_refused_in_words_or_do_no_harm(reader: Reader, tmp_path: Path) -> None:
     ground = Ground(reader, tmp_path)
 
-    @settings(max_examples=12)
+    @settings(max_examples=8)
     @given(st.integers(0, 10**6))
     def changed(number: int) -> None:
         finding = ground.trial(number)

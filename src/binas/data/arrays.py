@@ -58,7 +58,9 @@ def read_npz(path: Path) -> dict[str, Any]:
             entries = packed.infolist()
             unpacked, most = sum(entry.file_size for entry in entries), _most_unpacked(path.stat().st_size)
             if unpacked > most or len(entries) > MAX_ENTRIES:
-                raise DataError(f"{path} unpacks to {unpacked} bytes; at most {most} are read of a file of its size.")
+                raise DataError(
+                    f"{path} unpacks to {unpacked} bytes; at most {most} are read of a file of its size."
+                )
             opened.seek(0)
             arrays = np.load(opened, allow_pickle=False)
             known = {key: arrays[key] for key in KEYS if key in arrays}
@@ -136,7 +138,9 @@ def _as_bytes(images: NDArray[Any]) -> NDArray[np.uint8]:
             "whole numbers 0..255 or floating point 0..1, without NaN."
         )
     whole = np.empty(images.shape, np.uint8)
-    for some, into in zip(_chunks(images), _chunks(whole), strict=True):  # of all at once copies would be many times as large
+    for some, into in zip(
+        _chunks(images), _chunks(whole), strict=True
+    ):  # of all at once copies would be many times as large
         into[...] = np.rint(some * 255) if top == 1 else some
     return whole
 

@@ -73,7 +73,9 @@ def _check_names(classes: Sequence[str], root: Path) -> None:
         try:
             name.encode()
         except UnicodeEncodeError as error:
-            raise DataError(f"the class folder {name!r} of {root} is not named in UTF-8. Rename it.") from error
+            raise DataError(
+                f"the class folder {name!r} of {root} is not named in UTF-8. Rename it."
+            ) from error
     if len(classes) == 1:
         raise DataError(f"{root} has a single class, {classes[0]!r}; there is nothing to tell it from.")
 

@@ -134,7 +134,10 @@ def form_from_data(data: Any, space: SearchSpace, where: str) -> QuadraticForm:
     try:
         parsed: PredictorFile | PairsFile = (PairsFile if pairs else PredictorFile).model_validate(data)
     except ValidationError as error:
-        found = [f"{'.'.join(map(str, item['loc'])) or 'the file'}: {item['msg']}" for item in found_problems(error)]
+        found = [
+            f"{'.'.join(map(str, item['loc'])) or 'the file'}: {item['msg']}"
+            for item in found_problems(error)
+        ]
         raise EstimatorError(several(f"{where} is not a binas predictor", found, "Fit it again.")) from error
     problems = other_space(parsed.space, space) + _size_problems(parsed, space)
     if problems:

@@ -153,7 +153,9 @@ def share_of(config: Config) -> float:
     """The share of a block's width that a config keeps; 0 leaves the block out."""
     share = config.get(WIDTH) or 0.0
     if isinstance(share, bool | str) or not 0 <= share <= 1:
-        raise SpaceError(f"config {config.name!r} has the width {str(share)[:40]!r}, not a share from 0 to 1.")
+        raise SpaceError(
+            f"config {config.name!r} has the width {str(share)[:40]!r}, not a share from 0 to 1."
+        )
     return float(share)
 
 

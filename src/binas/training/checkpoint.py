@@ -108,7 +108,11 @@ def read_tensors(path: Path) -> Tensors:
 def _parsed(path: Path, data: bytes) -> Tensors:
     try:
         return dict(load(data))
-    except (SafetensorError, ValueError, KeyError) as error:  # KeyError: a type of number that torch does not have
+    except (
+        SafetensorError,
+        ValueError,
+        KeyError,
+    ) as error:  # KeyError: a type of number that torch does not have
         raise CheckpointError(f"{path} is not a safetensors file: {error}.") from error
 
 

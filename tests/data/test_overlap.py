@@ -64,7 +64,7 @@ def test_arrays_are_compared_by_their_pixels():
     images, labels = pixels(60), np.arange(60) % 2
     test = images[40:].copy()
     test[0] = images[3]
-    with pytest.raises(DataError, match="1 of 20 test images are .* and test image 0"):
+    with pytest.raises(DataError, match=r"1 of 20 test images are .* and test image 0"):
         from_arrays(images[:40], labels[:40], test_images=test, test_labels=labels[40:])
 
 
@@ -110,8 +110,8 @@ def test_pipes_and_devices_are_not_opened(tmp_path, what):
 
 def test_names_that_are_not_utf_8(tmp_path):
     write_classes(tmp_path / "images", {"a": 4, "b": 4})
-    os.rename(tmp_path / "images" / "a" / "000.png", os.fsencode(tmp_path / "images" / "a") + b"/\xff.png")
+    (tmp_path / "images" / "a" / "000.png").rename(tmp_path / "images" / "a" / os.fsdecode(b"\xff.png"))
     assert len(load(tmp_path / "images").fingerprint()) == 16
-    os.rename(tmp_path / "images" / "a", os.fsencode(tmp_path / "images") + b"/\xff")
+    (tmp_path / "images" / "a").rename(tmp_path / "images" / os.fsdecode(b"\xff"))
     with pytest.raises(DataError, match="not named in UTF-8"):
         load(tmp_path / "images")

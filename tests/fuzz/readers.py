@@ -1,7 +1,7 @@
 """Every reader of files and texts that users hand over, each with right ones to start from.
 
-A :class:`Reader` writes its right files into a folder, names the one that is changed, and reads it as the program does, going
-on to what the program does next with it (ranges, predictions, sentences), for that is where a wrong value would hurt.
+A :class:`Reader` writes its right files into a folder, names the one that is changed, and reads it as the program does, and
+goes on to what the program does next with it (ranges, predictions, sentences): there a wrong value would hurt.
 ``tests/fuzz/test_fuzz.py`` changes each a few times, ``tests/fuzz/long.py`` as often as one likes.
 """
 
@@ -396,7 +396,7 @@ def _tensors() -> dict[str, torch.Tensor]:
 
 def make_pth(folder: Path) -> None:
     """Weights as PyTorch writes them."""
-    torch.save({name: value for name, value in list(_tensors().items())[:3]}, folder / "weights.pth")
+    torch.save(dict(list(_tensors().items())[:3]), folder / "weights.pth")
 
 
 def make_export(folder: Path) -> None:
@@ -463,15 +463,16 @@ def make_blocks(folder: Path) -> None:
     """What is exported for another device: its manifest and the filled CSV."""
     save_space(space(), folder / "space.yaml")
     files = []
-    for number, (stage, block, config) in enumerate(
-        (stage.name, b + 1, config.name)
+    uses = [
+        Use(stage=stage.name, block=b + 1, config=config.name)
         for stage in space().stages
         for b, row in enumerate(stage.blocks)
         for config in row
-    ):
-        use = Use(stage=stage, block=block, config=config)
+    ]
+    for number, use in enumerate(uses):
         about: dict[str, Any] = {"file": f"{number}.onnx", "sha256": "0" * 64, "inputs": ((1, 3, 16, 16),)}
-        files.append(BlockFile(key=f"{stage}/{block}/{config}", kind="block", uses=(use,), **about))
+        key = f"{use.stage}/{use.block}/{use.config}"
+        files.append(BlockFile(key=key, kind="block", uses=(use,), **about))
     files.append(
         BlockFile(key="fixed part", kind="fixed", file="f.onnx", sha256="0" * 64, inputs=((1, 3, 16, 16),))
     )

@@ -48,8 +48,8 @@ class Folder:
         measured_on = table.provenance.to_data().get("data")
         if None not in (self.images, measured_on) and measured_on != self.images:
             raise TableError(
-                f"{path} was measured on other images, or on another split of them (fingerprint {str(measured_on)[:40]}, the "
-                f"run's is {self.images}), so that what it was measured on may have been trained on. Use the tables of "
+                f"{path} was measured on other images, or on another split of them (fingerprint {str(measured_on)[:40]}, "
+                f"the run's is {self.images}), so that what it was measured on may have been trained on. Use the tables of "
                 "this run; `binas run` measures them again with --redo."
             )
         return table

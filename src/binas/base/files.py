@@ -18,8 +18,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import yaml
 
@@ -37,13 +38,13 @@ _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _NO_NAME = 123  # Windows: characters that no file name can have
 
 Key = tuple[str | int, ...]
-_HOLDERS = (list, type({}.values()))
+_HOLDERS: tuple[type, ...] = (list, type(dict[str, Any]().values()))
 
 # libyaml where PyYAML was built with it: the same events, many times faster.
 _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BufferedReader:
     """Open a file to read its bytes; anything but a regular file (a pipe, a device, a folder) is refused, not waited for."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))

@@ -113,5 +113,6 @@ def _without(part: Images, rows: set[int]) -> Images:
 
 def _name(found: Sequence[IndexedImages], part: int, row: int) -> str:
     images = found[part]
-    own = isinstance(images, FileImages)
-    return images.source.name(int(images.rows[row])) if own else f"{PARTS[part]} image {row}"
+    if isinstance(images, FileImages):
+        return images.source.name(int(images.rows[row]))
+    return f"{PARTS[part]} image {row}"

@@ -38,7 +38,6 @@ _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _NO_NAME = 123  # Windows: characters that no file name can have
 
 Key = tuple[str | int, ...]
-_HOLDERS: tuple[type, ...] = (list, type(dict[str, Any]().values()))
 
 # libyaml where PyYAML was built with it: the same events, many times faster.
 _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -209,14 +208,13 @@ def _whole(digits: str, where: str) -> int:
 
 def _check_nesting(data: Any, where: str) -> None:
     """Level by level, so that what is nested deeply is refused here and not by whoever walks it later."""
-    level, depth = [data], 0
+    level, depth = [data] if isinstance(data, dict | list) else [], 0
     while level:
-        inner = (item.values() if isinstance(item, dict) else item for item in level)
-        level = [child for items in inner if isinstance(items, _HOLDERS) for child in items]
-        level = [child for child in level if isinstance(child, dict | list)]
         depth += 1
-        if depth > MAX_DEPTH + 1:
+        if depth > MAX_DEPTH:
             raise FileError(f"{where} is nested more than {MAX_DEPTH} levels deep.")
+        holders = (item.values() if isinstance(item, dict) else item for item in level)
+        level = [child for items in holders for child in items if isinstance(child, dict | list)]
 
 
 def _check_text(data: Any, where: str) -> None:

@@ -18,7 +18,7 @@ RESERVED = {"name", "depths", "configs", "blocks"}
 config_names = st.text(CONFIG_LETTERS, min_size=1, max_size=6).filter(lambda name: name != "0")
 stage_names = st.text(string.ascii_letters + string.digits + ".+-", min_size=1, max_size=6)
 space_names = st.text(string.ascii_letters + string.digits + "._-", min_size=1, max_size=8)
-finite = st.floats(allow_nan=False, allow_infinity=False)
+finite = st.floats(-1e100, 1e100)
 option_keys = st.text(min_size=1, max_size=6).filter(lambda key: key not in RESERVED)
 option_values = st.booleans() | st.integers(-(10**6), 10**6) | finite | st.text(max_size=8)
 
@@ -170,7 +170,7 @@ def provenances(draw: st.DrawFn) -> Provenance:
     )
 
 
-unknown_or_positive = st.just(np.nan) | st.floats(0, 1e300)
+unknown_or_positive = st.just(np.nan) | st.floats(0, 1e100)
 
 
 @st.composite
@@ -199,7 +199,7 @@ def cost_tables(draw: st.DrawFn, space: SearchSpace) -> CostTable:
 
 @st.composite
 def _costs(draw: st.DrawFn, space: SearchSpace, name: str) -> Cost:
-    positive = st.floats(0, 1e300)
+    positive = st.floats(0, 1e100)
     per_depth = finite if draw(st.booleans()) else st.just(0.0)
     unit = draw(st.sampled_from(["ms", "MMACs", "params", "1", "MiB", "mJ", "%"]))
     return Cost(

@@ -141,7 +141,7 @@ class TestReading:
     def test_missing_and_folder(self, tmp_path: Path) -> None:
         with pytest.raises(FileError, match=r"gone\.json: No such file"):
             read_json(tmp_path / "gone.json")
-        with pytest.raises(FileError, match="Is a directory"):
+        with pytest.raises(FileError, match="not a regular file"):
             read_text(tmp_path)
 
     @pytest.mark.parametrize(("read", "limit"), [(read_yaml, MAX_YAML_BYTES), (read_json, MAX_JSON_BYTES)])
@@ -199,7 +199,7 @@ class TestJson:
             parse_json(text, "text")
 
     def test_endless_integer(self) -> None:
-        with pytest.raises(FileError, match="text holds a number that cannot be read"):
+        with pytest.raises(FileError, match="whole number of 5000 digits"):
             parse_json("[" + "1" * 5000 + "]", "text")
 
     @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -223,7 +223,7 @@ class TestYaml:
             ("a: 1\nb:\n  c: 1\n  d: 2\n  c: 3\n", 5, "the key 'c' appears twice"),
             ("a: 1\n? [x, y]\n: 2\n", 2, "a key must be a name"),
             ("a: 1\nb: 2024-13-45\n", 2, "a value cannot be read"),
-            ("a: 1\nb: " + "1" * 5000, 2, "a value cannot be read"),
+            ("a: 1\nb: " + "1" * 5000, 2, "a number of 5000 digits"),
             ("a:\n " + "[" * 41, 2, "nested more than 40 levels"),
             ("a: " + "[" * 100_000, 1, "nested more than 40 levels"),
             ("".join(" " * i + "k:\n" for i in range(60)), 41, "nested more than 40 levels"),

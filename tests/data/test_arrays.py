@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from small_images import pixels
 
 from binas import load_space
-from binas.base.errors import DataError
+from binas.base.errors import DataError, FileError
 from binas.data import DataConfig, Division, ImageData, arrays as arrays_room, from_arrays, load_data
 from binas.space import NetworkRules
 
@@ -131,7 +131,7 @@ def test_hostile_files_of_arrays_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(arrays_room, "MAX_BYTES", 1000)
     with pytest.raises(DataError, match="at most 1000 are read"):
         load_data(DataConfig(kind="arrays", path=path))
-    with pytest.raises(DataError, match="No such file"):
+    with pytest.raises(FileError, match="No such file"):
         load_data(DataConfig(kind="arrays", path=tmp_path / "none.npz"))
 
 

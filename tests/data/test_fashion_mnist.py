@@ -86,7 +86,7 @@ def test_the_sample_is_made_again_byte_for_byte(tmp_path):
 def test_the_tool_draws_evenly_and_writes_the_same_twice(tmp_path, monkeypatch):
     source, out = tmp_path / "source", tmp_path / "out"
     source.mkdir()
-    write_files(source, train=20_000, test=10_000, side=1)
+    write_files(source, train=20_000, test=10_000, side=4)
     contents = []
     monkeypatch.setattr(sys, "argv", [str(TOOL), "--source", str(source), "--out", str(out)])
     for _ in range(2):

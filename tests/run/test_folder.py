@@ -1,14 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from binas.base.errors import BinasError, FileError, SpaceError, TableError, UnitError
-from binas.run.folder import load
+from binas.run.folder import Folder, load
 from binas.search.problem import evaluate
 from binas.space import Config, SearchSpace, Stage, load_space, save_space
-from binas.tables import Column, Contributions, Cost, CostTable, parse_unit
+from binas.tables import Column, Contributions, Cost, CostTable, Provenance, parse_unit
 
 SPACE = SearchSpace("tiny", (Stage("s1", (0, 1), ((Config("a"), Config("b")),)),))
 
@@ -85,3 +86,22 @@ def test_damaged_file(tmp_path: Path, name: str, error: type[BinasError]) -> Non
 def test_limit_without_unit(tmp_path: Path) -> None:
     with pytest.raises(UnitError, match=r"limit 'latency=2': '2' has no unit.*2ms"):
         load(write(tmp_path)).problem(["latency=2"])
+
+
+def test_a_table_of_other_images_is_refused_by_their_fingerprint(tmp_path: Path) -> None:
+    values = Column.full(SPACE, 0.0)
+    table = Contributions(
+        SPACE, 70.0, values, provenance=Provenance(source="measured", data="0123456789abcdef")
+    )
+    table.save(tmp_path / "contributions.json")
+    for images in (None, "0123456789abcdef"):
+        assert Folder(tmp_path, SPACE, images).contributions.base == 70.0
+    with pytest.raises(TableError, match="measured on other images, or on another split"):
+        Folder(tmp_path, SPACE, "fedcba9876543210").contributions  # noqa: B018
+
+
+def test_a_table_of_another_number_of_classes_is_refused(tmp_path: Path) -> None:
+    made_for, other = replace(SPACE, classes=10), replace(SPACE, classes=100)
+    Contributions(made_for, 70.0, Column.full(made_for, 0.0)).save(tmp_path / "contributions.json")
+    with pytest.raises(TableError, match=f"fingerprint {made_for.fingerprint}"):
+        Folder(tmp_path, other).contributions  # noqa: B018

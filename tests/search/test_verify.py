@@ -1,7 +1,10 @@
 """The verifier recomputes everything; a wrong claim raises."""
 
+from pathlib import Path
+
 import pytest
 
+import binas
 from binas.base.errors import MissingPackageError, ProblemError, SolverClaimError
 from binas.search.limits import Limit
 from binas.search.problem import evaluate
@@ -53,6 +56,14 @@ def test_a_heuristic_has_no_gap_without_a_bound(problem, best):
 def test_false_claims_raise(problem, best, make, words):
     with pytest.raises(SolverClaimError, match=words):
         verify(problem, make(best, problem.space.extreme()), "mine", 0.0)
+
+
+def test_nothing_but_the_verifier_makes_a_result():
+    """So that what is written, shown or kept was verified."""
+    makers = [
+        path for path in Path(binas.__file__).parent.rglob("*.py") if " SearchResult(" in path.read_text()
+    ]
+    assert [path.name for path in makers] == ["verify.py"]
 
 
 def test_result_as_json_has_the_published_keys(problem):

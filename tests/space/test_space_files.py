@@ -209,7 +209,7 @@ def test_all_problems_at_once() -> None:
 
 def test_too_many_configs_are_not_expanded() -> None:
     lists = ", ".join(f"o{i}: [{', '.join(map(str, range(100)))}]" for i in range(20))
-    with pytest.raises(SpaceError, match="1 to 10000 configs"):
+    with pytest.raises(SpaceError, match="at most 250000 can be searched"):
         space_from_yaml(broken("kernel: [3, 5], se: [off, on]", lists))
 
 

@@ -1,13 +1,16 @@
 """Reading files that may be hostile and writing files that are never half written.
 
-JSON and YAML only. YAML is read without tags, aliases or duplicate keys, so a "YAML bomb" cannot
-expand, and every value remembers its line for error messages. JSON refuses duplicate keys too.
+JSON and YAML only, and of regular files only: a pipe would be waited for, a device never ends. YAML is read without
+tags, aliases or duplicate keys, so a "YAML bomb" cannot expand, and every value remembers its line for error messages.
+JSON refuses duplicate keys too. Size, number of values, nesting and length of numbers are limited in both, so that what
+is read costs seconds and less than 1 GiB, and every whole number that is read fits a floating point number.
 """
 
 from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import stat
 import tempfile
@@ -15,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +27,10 @@ import yaml
 from binas.base.errors import FileError
 
 MAX_YAML_BYTES = 4 * 2**20
-MAX_JSON_BYTES = 512 * 2**20
+MAX_JSON_BYTES = 256 * 2**20
+MAX_YAML_VALUES = 100_000
+MAX_JSON_VALUES = 5_000_000
+MAX_DIGITS = 300  # of a whole number: more do not fit a floating point number
 MAX_DEPTH = 40
 NEW_FILE_MODE = 0o644
 
@@ -36,16 +43,44 @@ Key = tuple[str | int, ...]
 _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def read_text(path: Path, max_bytes: int = MAX_JSON_BYTES) -> str:
-    """The text of a UTF-8 file of at most ``max_bytes`` bytes, without a byte order mark."""
+def open_regular(path: Path) -> BufferedReader:
+    """Open a file to read its bytes; anything but a regular file (a pipe, a device, a folder) is refused, not waited for."""
     try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            data = b"" if size > max_bytes else file.read(max_bytes + 1)  # a pipe does not know its size
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except (OSError, ValueError) as error:
         raise FileError(f"cannot read {_shown(path)}: {_reason(error)}. Check the path.") from error
+    if not is_regular(handle):
+        os.close(handle)
+        raise FileError(f"cannot read {_shown(path)}: it is not a regular file. Copy its content into one.")
+    return os.fdopen(handle, "rb")
+
+
+def is_regular(place: Path | int) -> bool:
+    """Whether a path (links followed) or an open file is a regular file; False where there is nothing."""
+    try:
+        return stat.S_ISREG(os.stat(place).st_mode)  # noqa: PTH116 (of an open file too)
+    except (OSError, ValueError):
+        return False
+
+
+def read_bytes(path: Path, max_bytes: int) -> bytes:
+    """The bytes of a regular file of at most ``max_bytes``."""
+    with open_regular(path) as file:
+        try:
+            size = os.fstat(file.fileno()).st_size
+            data = b"" if size > max_bytes else file.read(size + 1)
+        except OSError as error:
+            raise FileError(f"cannot read {_shown(path)}: {_reason(error)}. Check the disk.") from error
     if max(size, len(data)) > max_bytes:
-        raise FileError(f"{path} has more than the {max_bytes} bytes that are read. Is it the right file?")
+        raise FileError(
+            f"{_shown(path)} has more than the {max_bytes} bytes that are read. Is it the right file?"
+        )
+    return data
+
+
+def read_text(path: Path, max_bytes: int = MAX_JSON_BYTES) -> str:
+    """The text of a UTF-8 file of at most ``max_bytes`` bytes, without a byte order mark."""
+    data = read_bytes(path, max_bytes)
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
@@ -126,7 +161,11 @@ def parse_json(text: str, where: str, allow_nan: bool = False) -> Any:
     """Parse JSON text, naming ``where`` it came from in any error."""
 
     def refuse(name: str) -> Any:
-        raise FileError(f"{where} holds the value {name}, which is not a finite number.")
+        raise FileError(f"{where} holds the value {name[:40]}, which is not a finite number.")
+
+    def finite(digits: str) -> float:
+        number = float(digits)
+        return number if math.isfinite(number) or allow_nan else refuse(digits)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         result = dict(pairs)
@@ -135,8 +174,16 @@ def parse_json(text: str, where: str, allow_nan: bool = False) -> Any:
             raise FileError(f"{where} has the key {twice[:60]!r} twice in one object; keep one of them.")
         return result
 
+    if text.count(",") + text.count("[") + text.count("{") > MAX_JSON_VALUES:
+        raise FileError(f"{where} holds more than {MAX_JSON_VALUES} values. Is it the right file?")
     try:
-        return json.loads(text, parse_constant=float if allow_nan else refuse, object_pairs_hook=unique)
+        data = json.loads(
+            text,
+            parse_int=lambda digits: _whole(digits, where),
+            parse_float=finite,
+            parse_constant=float if allow_nan else refuse,
+            object_pairs_hook=unique,
+        )
     except json.JSONDecodeError as error:
         raise FileError(
             f"{where} is not complete JSON: {error.msg} at line {error.lineno}, column {error.colno}. "
@@ -144,8 +191,38 @@ def parse_json(text: str, where: str, allow_nan: bool = False) -> Any:
         ) from error
     except RecursionError as error:
         raise FileError(f"{where} is nested too deeply to be a binas file.") from error
-    except ValueError as error:  # an integer with thousands of digits
-        raise FileError(f"{where} holds a number that cannot be read: {error}.") from error
+    _check_nesting(data, where)
+    if "\\ud" in text.lower():
+        _check_text(data, where)
+    return data
+
+
+def _whole(digits: str, where: str) -> int:
+    """A whole number; Python's own guard is for printing too, and lifted there (``cli/main.py``)."""
+    if len(digits) > MAX_DIGITS:
+        raise FileError(
+            f"{where} holds a whole number of {len(digits)} digits, {digits[:20]}...; at most {MAX_DIGITS} are read."
+        )
+    return int(digits)
+
+
+def _check_nesting(data: Any, where: str) -> None:
+    """Level by level, so that what is nested deeply is refused here and not by whoever walks it later."""
+    level, depth = [data] if isinstance(data, dict | list) else [], 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise FileError(f"{where} is nested more than {MAX_DEPTH} levels deep.")
+        holders = (item.values() if isinstance(item, dict) else item for item in level)
+        level = [child for items in holders for child in items if isinstance(child, dict | list)]
+
+
+def _check_text(data: Any, where: str) -> None:
+    """JSON can write half of a surrogate pair, which is not text: nothing could print or keep it."""
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise FileError(f"{where} holds half of a surrogate pair (\\ud...), which is not text.") from error
 
 
 def dump_json(data: Any) -> str:
@@ -192,19 +269,21 @@ def parse_yaml(text: str, where: str = "text") -> YamlDocument:
 def _check_events(text: str, where: str) -> None:
     """Refuse what makes YAML dangerous before anything is built."""
     depth = 0
-    for event in yaml.parse(text, Loader=_Parser):
-        place = f"{where}, line {event.start_mark.line + 1}"
-        tag = getattr(event, "tag", None)
-        if isinstance(event, yaml.AliasEvent):
-            raise FileError(f"{place}: YAML aliases (*{event.anchor}) are not read; repeat the value.")
-        if tag not in (None, "!"):
-            raise FileError(f"{place}: YAML tags ({tag}) are not read; write plain values.")
-        if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+    for number, event in enumerate(yaml.parse(text, Loader=_Parser)):
+        problem, tag = None, getattr(event, "tag", None)
+        if number > MAX_YAML_VALUES:
+            problem = f"more than {MAX_YAML_VALUES} values. Is it the right file?"
+        elif isinstance(event, yaml.AliasEvent):
+            problem = f"YAML aliases (*{event.anchor}) are not read; repeat the value."
+        elif tag not in (None, "!"):
+            problem = f"YAML tags ({tag}) are not read; write plain values."
+        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             depth += 1
-            if depth > MAX_DEPTH:
-                raise FileError(f"{place}: nested more than {MAX_DEPTH} levels deep.")
+            problem = f"nested more than {MAX_DEPTH} levels deep." if depth > MAX_DEPTH else None
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
             depth -= 1
+        if problem is not None:
+            raise FileError(f"{where}, line {event.start_mark.line + 1}: {problem}")
 
 
 class _Builder:
@@ -239,8 +318,22 @@ class _Builder:
         return result
 
     def _scalar(self, node: yaml.Node) -> Any:
+        place = f"{self.where}, line {node.start_mark.line + 1}"
+        if node.tag.endswith((":int", ":float")):
+            _check_number(str(node.value), place)
         try:
             return self._scalars.construct_object(node)
-        except ValueError as error:  # a date such as 2024-13-45, an integer with thousands of digits
-            line = node.start_mark.line + 1
-            raise FileError(f"{self.where}, line {line}: a value cannot be read ({error}).") from error
+        except (ValueError, KeyError) as error:  # a date such as 2024-13-45, a value that is only a sign
+            raise FileError(f"{place}: a value cannot be read ({error}).") from error
+
+
+def _check_number(text: str, place: str) -> None:
+    """Refuse what takes long to read or does not mean what it looks like."""
+    if ":" in text:
+        raise FileError(
+            f"{place}: YAML reads {text[:20]} as a number to the base 60; write the number, or put quotes around text."
+        )
+    if len(text) > MAX_DIGITS:
+        raise FileError(
+            f"{place}: a number of {len(text)} digits, {text[:20]}...; at most {MAX_DIGITS} are read."
+        )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from binas.base.errors import FileError
+from binas.base.files import open_regular
 
 LONGEST = 300  # characters of one change
 
@@ -22,7 +23,7 @@ def identity_of(mapping: Mapping[str, Any]) -> str:
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, read piece by piece."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}.") from error

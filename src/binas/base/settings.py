@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, model_validator
 
 from binas.base.files import dump_json, write_text
 
@@ -22,6 +22,14 @@ class Settings(BaseModel):
     """Unknown keys are refused, values are finite and never change."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _countable(self) -> Self:
+        """Refuse whole numbers that no machine counts to."""
+        wrong = [name for name, value in self if type(value) is int and abs(value) >= 2**63]
+        if wrong:
+            raise ValueError(f"{wrong[0]} is larger than anything that can be counted")
+        return self
 
 
 class FileRecord(BaseModel):

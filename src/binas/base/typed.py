@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from binas.base.errors import BinasError, FileError
 from binas.base.files import read_json
 
 Value = TypeVar("Value")
+MOST_PROBLEMS = 1000  # that are told apart
 
 _adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
@@ -35,5 +37,14 @@ def check_typed(
 
 def first_problem(error: ValidationError) -> str:
     """The first thing wrong, as "key: message"."""
-    first = error.errors()[0]
+    first = found_problems(error)[0]
     return f"{'.'.join(map(str, first['loc'])) or 'the whole file'}: {first['msg']}"
+
+
+def found_problems(error: ValidationError) -> list[ErrorDetails]:
+    """All that is wrong, without links to pydantic's pages; of very many only their number, which is the problem then."""
+    count = error.error_count()
+    if count <= MOST_PROBLEMS:
+        return error.errors(include_url=False, include_context=False)
+    message = f"{count} values are not what they should be; is it the right file?"
+    return [{"type": "too_many", "loc": (), "msg": message, "input": None}]

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from binas.base.errors import SpaceError
 from binas.space.families import Shape, Trace
-from binas.space.graph_space import WIDTH, GraphNetwork, Piece, network_of
+from binas.space.graph_space import GraphNetwork, Piece, network_of, share_of
 from binas.space.graphs import ELEMENTWISE, PRODUCTS, SUMS, Node
 from binas.space.space import SearchSpace
 
@@ -40,8 +41,10 @@ def block_graph_traces(space: SearchSpace) -> list[list[list[Trace]]]:
     for stage in space.stages:
         row = []
         for configs in stage.blocks:
-            block = next(blocks)
-            shares = [float(config.get(WIDTH) or 0.0) for config in configs]
+            block = next(blocks, None)
+            if block is None:
+                raise SpaceError(f"the space {space.name!r} has more blocks than the network it was made of.")
+            shares = [share_of(config) for config in configs]
             row.append(
                 [
                     piece_trace(

@@ -10,9 +10,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import PositiveFloat, PositiveInt, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from binas.base.errors import MeasureError
 from binas.base.files import exists
@@ -20,8 +20,9 @@ from binas.base.identity import changes
 from binas.base.lines import append_line, read_lines, write_lines
 
 FORMAT = "binas/journal"
-_Row = tuple[str, PositiveFloat, PositiveFloat]
-_REPEATS = TypeAdapter(dict[str, PositiveInt])
+_Seconds = Annotated[float, Field(gt=0, le=1e9, strict=True)]
+_Row = tuple[str, _Seconds, _Seconds]
+_REPEATS = TypeAdapter(dict[str, Annotated[int, Field(gt=0, le=10**9, strict=True)]])
 _ROWS = TypeAdapter(list[_Row])
 
 
@@ -94,6 +95,14 @@ def _parse(entries: list[str], rest: list[Any], path: Path) -> tuple[dict[str, i
         repeats, rows = _REPEATS.validate_python(rest[0] if rest else {}), _ROWS.validate_python(rest[1:])
     except ValidationError as error:
         raise MeasureError(f"{path} is damaged. Start afresh with --redo.") from error
-    if repeats and not set(entries) <= set(repeats):
-        raise MeasureError(f"{path} lacks the repeats of some entries. Start afresh with --redo.")
+    if repeats and set(entries) != set(repeats):
+        raise MeasureError(f"{path} has not the repeats of the entries measured. Start afresh with --redo.")
+    unknown = next((entry for entry, _, _ in rows if entry not in repeats), None)
+    if unknown is not None:
+        raise MeasureError(
+            f"{path} has a sample of {unknown[:60]!r}, which is not measured. Start afresh with --redo."
+        )
+    times = [elapsed for _, _, elapsed in rows]
+    if times != sorted(times):
+        raise MeasureError(f"{path} is damaged: its samples are not in order. Start afresh with --redo.")
     return repeats, rows

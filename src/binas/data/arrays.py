@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,15 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from binas.base.errors import DataError
+from binas.base.files import open_regular
 from binas.data.dataset import ImageData
 from binas.data.division import Division, Parts, divide
 from binas.data.images import ArrayImages, numbered_classes
 
 MAX_BYTES = 8 * 2**30
+MAX_RATIO = 100  # unpacked to packed bytes beyond ``PLAIN_BYTES``: images are not packed to a hundredth
+PLAIN_BYTES = 2**28
+MAX_ENTRIES = 1000
 KEYS = ("images", "labels", "test_images", "test_labels", "classes")
 _USUAL = Division()
 _DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
@@ -50,11 +54,15 @@ def from_arrays(
 def read_npz(path: Path) -> dict[str, Any]:
     """The arrays of an ``.npz`` file: images and labels, and perhaps test_images, test_labels, classes."""
     try:
-        with zipfile.ZipFile(path) as file:
-            unpacked = sum(entry.file_size for entry in file.infolist())
-        if unpacked > MAX_BYTES:
-            raise DataError(f"{path} unpacks to {unpacked} bytes; at most {MAX_BYTES} are read.")
-        with np.load(path, allow_pickle=False) as arrays:
+        with open_regular(path) as opened, zipfile.ZipFile(opened) as packed:
+            entries = packed.infolist()
+            unpacked, most = sum(entry.file_size for entry in entries), _most_unpacked(path.stat().st_size)
+            if unpacked > most or len(entries) > MAX_ENTRIES:
+                raise DataError(
+                    f"{path} unpacks to {unpacked} bytes; at most {most} are read of a file of its size."
+                )
+            opened.seek(0)
+            arrays = np.load(opened, allow_pickle=False)
             known = {key: arrays[key] for key in KEYS if key in arrays}
     except _DAMAGE as error:
         raise DataError(
@@ -64,6 +72,11 @@ def read_npz(path: Path) -> dict[str, Any]:
     if missing:
         raise DataError(f"{path} has no array {' and no array '.join(missing)}; it needs images and labels.")
     return known
+
+
+def _most_unpacked(packed: int) -> int:
+    """Bytes that a file of so many bytes may unpack to."""
+    return min(MAX_BYTES, max(PLAIN_BYTES, MAX_RATIO * packed))
 
 
 def array_images(images: ArrayLike, labels: ArrayLike | None, classes: Sequence[str]) -> ArrayImages:
@@ -81,7 +94,12 @@ def _class_names(classes: ArrayLike | None, labels: ArrayLike) -> tuple[str, ...
         raise DataError(
             f"classes have the shape {names.shape} and the type {names.dtype}; give a list of names."
         )
-    return tuple(names.astype(str).tolist())
+    try:
+        texts = names.astype(str).tolist()
+        "".join(texts).encode()  # what is no text cannot be written into any file later
+    except UnicodeError as error:
+        raise DataError(f"classes hold a name that is not text: {error}. Write names in ASCII.") from error
+    return tuple(texts)
 
 
 def _numbers(labels: ArrayLike | None) -> NDArray[Any]:
@@ -119,5 +137,14 @@ def _as_bytes(images: NDArray[Any]) -> NDArray[np.uint8]:
             f"images of the type {images.dtype} hold values from {low} to {high}; give bytes, "
             "whole numbers 0..255 or floating point 0..1, without NaN."
         )
-    whole = np.rint(images * 255) if top == 1 else images
-    return np.ascontiguousarray(whole.astype(np.uint8))
+    whole = np.empty(images.shape, np.uint8)
+    for some, into in zip(
+        _chunks(images), _chunks(whole), strict=True
+    ):  # of all at once copies would be many times as large
+        into[...] = np.rint(some * 255) if top == 1 else some
+    return whole
+
+
+def _chunks(images: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """A thousand images at a time."""
+    return (images[first : first + 1000] for first in range(0, len(images), 1000))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from binas.base.errors import DataError
 from binas.base.plugins import Registry
@@ -33,6 +33,7 @@ KINDS = Registry(
     lambda thing: None if callable(thing) else "is no function of a DataConfig",
     DataError,
 )
+PARTS = ("train", "validation", "test")
 USUAL_NAMES = {"validation": ("validation", "val", "valid"), "test": ("test",)}
 _COMMON = {"kind", "validation_share", "seed", "limit"}
 _DECODED = {"path", "size", "channels", "test_share", "workers", "train", "validation", "test"}
@@ -221,11 +222,18 @@ class DataRecord(FileRecord):
     """What the images of a run are."""
 
     fingerprint: str
-    images: dict[str, int]
+    images: dict[str, PositiveInt]
     classes: tuple[str, ...]
-    channels: int
-    height: int
-    width: int
+    channels: PositiveInt
+    height: PositiveInt
+    width: PositiveInt
+
+    @field_validator("images")
+    @classmethod
+    def _all_parts(cls, images: dict[str, int]) -> dict[str, int]:
+        if set(images) != set(PARTS):
+            raise ValueError(f"there must be numbers of {', '.join(PARTS)} images, and no others")
+        return {name: images[name] for name in PARTS}
 
     @classmethod
     def of(cls, data: ImageData) -> DataRecord:
@@ -233,7 +241,7 @@ class DataRecord(FileRecord):
         height, width = data.size
         return cls(
             fingerprint=data.fingerprint(),
-            images={name: len(getattr(data, name)) for name in ("train", "validation", "test")},
+            images={name: len(getattr(data, name)) for name in PARTS},
             classes=data.classes,
             channels=data.channels,
             height=height,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -12,7 +15,10 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
-MAX_PIXELS = 2**26  # 67 million: far above any photo, 200 MB decoded
+from binas.base.files import open_regular
+
+MAX_PIXELS = 2**26  # 67 million: far above any photo, 270 MB decoded
+MAX_ENCODED_BYTES = 2**28
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")  # no format that starts another program
 ASPECTS = (3 / 4, 4 / 3)  # width to height of random parts
 TRIES = 10  # draws of a part that may not fit into an image
@@ -46,6 +52,32 @@ class RandomPart:
         return left, top, left + wide, top + tall
 
 
+class PixelBudget:
+    """Lets threads decode at once as long as all their images together have at most ``pixels`` pixels."""
+
+    def __init__(self, pixels: int) -> None:
+        self.pixels, self.free = pixels, pixels
+        self.changed = threading.Condition()
+
+    @contextmanager
+    def taken(self, pixels: int) -> Iterator[None]:
+        """Wait until there is room for an image of so many pixels, and keep it meanwhile."""
+        wanted = min(pixels, self.pixels)
+        with self.changed:
+            self.changed.wait_for(lambda: self.free >= wanted)
+            self.free -= wanted
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.free += wanted
+                self.changed.notify_all()
+
+
+# Decoded images take 4 bytes a pixel, twice while they are converted: about 0.5 GiB, whatever the number of threads.
+_BUDGET = PixelBudget(MAX_PIXELS)
+
+
 def decode(
     source: Path | BinaryIO, size: tuple[int, int], channels: int, part: RandomPart | None = None
 ) -> Tensor:
@@ -55,7 +87,7 @@ def decode(
     picture, JPEG is decoded at the least resolution that covers ``size``.
     """
     try:
-        with Image.open(source, formats=FORMATS) as image:
+        with _opened(source) as file, Image.open(file, formats=FORMATS) as image:
             return _pixels(image, size, channels, part)
     except UnreadableError:
         raise
@@ -66,12 +98,17 @@ def decode(
 def measure(source: Path | BinaryIO) -> None:
     """Read the header only: the kind of file and its size in pixels."""
     try:
-        with Image.open(source, formats=FORMATS) as image:
+        with _opened(source) as file, Image.open(file, formats=FORMATS) as image:
             _check_header(image)
     except UnreadableError:
         raise
     except Exception as error:  # as above
         raise UnreadableError(str(error).split("\n")[0] or type(error).__name__) from error
+
+
+def _opened(source: Path | BinaryIO) -> BinaryIO:
+    """The bytes of an image; a path must be that of a regular file."""
+    return open_regular(source) if isinstance(source, Path) else source
 
 
 def _check_header(image: Image.Image) -> None:
@@ -91,14 +128,20 @@ def _pixels(
     # Only JPEG follows a draft; it may lie on its side. A part of least area needs 1 / sqrt(least) as many pixels a side.
     side = max(size) if part is None else math.ceil(max(size) / math.sqrt(part.least))
     image.draft(_MODES[channels], (side, side))
-    upright: Image.Image = ImageOps.exif_transpose(image)
-    if upright.mode == "P":  # a palette may hold transparency that only RGBA can express
-        upright = upright.convert("RGBA")
-    coloured = upright.convert(_MODES[channels])
-    if part is None:
-        fitted = ImageOps.fit(coloured, (width, height), Image.Resampling.BILINEAR)
-    else:
-        box = part.box(*coloured.size)
-        fitted = coloured.resize((width, height), Image.Resampling.BILINEAR, box=box)
+    with _BUDGET.taken(image.width * image.height):
+        ImageOps.exif_transpose(image, in_place=True)
+        flat = _in_mode(image, _MODES[channels])
+        if part is None:
+            fitted = ImageOps.fit(flat, (width, height), Image.Resampling.BILINEAR)
+        else:
+            box = part.box(*flat.size)
+            fitted = flat.resize((width, height), Image.Resampling.BILINEAR, box=box)
     pixels = torch.from_numpy(np.array(fitted))
     return pixels[None] if channels == 1 else pixels.permute(2, 0, 1).contiguous()
+
+
+def _in_mode(image: Image.Image, mode: str) -> Image.Image:
+    """The image in another mode, without a copy where it is in that mode."""
+    if image.mode == "P":  # a palette may hold transparency that only RGBA can express
+        image = image.convert("RGBA")
+    return image if image.mode == mode else image.convert(mode)

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from binas.base.errors import DataError, several
 from binas.data.dataset import ImageData
-from binas.data.file_images import fits_memory, prepare
+from binas.data.file_images import FileImages, fits_memory, prepare
 from binas.data.images import IndexedImages
+from binas.data.overlap import keep_apart
 
 Rows = NDArray[np.int64]
 
@@ -44,9 +45,13 @@ def divide(
 ) -> ImageData:
     """The dataset of the parts given, with the missing ones split off class by class; every image is checked.
 
-    ``cache`` and ``check`` are for images in files; see :func:`binas.data.file_images.prepared`.
+    ``cache`` and ``check`` are for images in files; see :func:`binas.data.file_images.prepare`. Images that are in two parts
+    are found by their content (:func:`binas.data.overlap.keep_apart`), those in files if ``check``.
     """
-    return ImageData.of(name, *prepare(divided(name, parts, how), cache, check))
+    found = divided(name, parts, how)
+    ready = prepare(found, cache, check)
+    compared = check or not any(isinstance(part, FileImages) for part in found)
+    return ImageData.of(name, *(keep_apart(name, found, ready) if compared else ready))
 
 
 def glimpse(

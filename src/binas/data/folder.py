@@ -11,7 +11,8 @@ from pathlib import Path
 import torch
 from PIL import Image
 
-from binas.base.errors import DataError
+from binas.base.errors import DataError, several
+from binas.base.files import is_regular, open_regular
 from binas.data.config import USUAL_NAMES, Format, Names
 from binas.data.decoding import FORMATS
 from binas.data.division import Parts
@@ -44,7 +45,7 @@ class Files:
         digest = hashlib.sha256()
         for row in rows:
             file = self.files[row]
-            digest.update(f"{file.relative_to(self.folder).as_posix()}\n{file.stat().st_size}\n".encode())
+            digest.update(os.fsencode(f"{file.relative_to(self.folder).as_posix()}\n{file.stat().st_size}\n"))
         return digest.hexdigest()
 
 
@@ -62,7 +63,21 @@ def image_folder(folder: Path, names: Names, form: Format) -> Parts:
         _refuse_parts_without_classes(folder)
     _check_apart(roots)
     classes = tuple(child.name for child in _children(roots["train"]))
+    _check_names(classes, roots["train"])
     return Parts(**{kind: _labelled(folder, root, classes, form) for kind, root in roots.items()})
+
+
+def _check_names(classes: Sequence[str], root: Path) -> None:
+    """Refuse class names that are not text, and fewer than two classes, between which nothing could be told apart."""
+    for name in classes:
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"the class folder {name!r} of {root} is not named in UTF-8. Rename it."
+            ) from error
+    if len(classes) == 1:
+        raise DataError(f"{root} has a single class, {classes[0]!r}; there is nothing to tell it from.")
 
 
 def _labelled(folder: Path, root: Path, classes: tuple[str, ...], form: Format) -> FileImages:
@@ -87,9 +102,28 @@ def _children(folder: Path) -> list[Path]:
 
 
 def _images(folder: Path) -> list[Path]:
-    """Image files in a folder and its subfolders, by name; links to folders inside it are not followed."""
-    files = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
-    return sorted(file for file in files if file.suffix.lower() in SUFFIXES and not file.name.startswith("."))
+    """Image files in a folder and its subfolders, by name; links to folders inside it are refused, not followed.
+
+    Followed, a link may lead round in a circle or out of the data; passed over, its images would be missed silently.
+    """
+    found: list[Path] = []
+    for place, folders, names in os.walk(folder):
+        _refuse_links(Path(place), folders)
+        files = (Path(place, name) for name in names if not name.startswith("."))
+        found += [file for file in files if file.suffix.lower() in SUFFIXES]
+    strange = [str(file) for file in found if not is_regular(file)]
+    if strange:
+        raise DataError(several("these are no files that can be read", strange, "Remove them."))
+    return sorted(found)
+
+
+def _refuse_links(place: Path, folders: Sequence[str]) -> None:
+    links = [name for name in folders if not name.startswith(".") and (place / name).is_symlink()]
+    if links:
+        raise DataError(
+            f"{place / links[0]} is a link to a folder; links inside a class are not followed. Copy the images, or "
+            "remove the link."
+        )
 
 
 def _refuse_parts_without_classes(folder: Path) -> None:
@@ -133,7 +167,7 @@ def look(folder: Path) -> Seen:
     for row in range(0, len(train), step):
         path = Path(train.source.name(row))
         try:
-            with Image.open(path, formats=FORMATS) as image:
+            with open_regular(path) as file, Image.open(file, formats=FORMATS) as image:
                 sides.append(min(image.size))
                 modes.add(image.mode)
         except (OSError, ValueError, Image.DecompressionBombError) as error:

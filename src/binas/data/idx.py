@@ -12,12 +12,13 @@ import math
 import struct
 import zlib
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import DataError
+from binas.base.files import open_regular
 
 MAX_BYTES = 2**28  # five times Fashion-MNIST
 UNSIGNED_BYTE = 8
@@ -26,7 +27,7 @@ UNSIGNED_BYTE = 8
 def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
     """The array of an idx file of unsigned bytes with that many dimensions; ``.gz`` and ``.xz`` are unpacked."""
     try:
-        with _open(path) as file:
+        with open_regular(path) as opened, _unpacked(opened, path) as file:
             shape = _shape(file.read(4 + 4 * dimensions), dimensions, path)
             announced = math.prod(shape)
             data = file.read(announced + 1)
@@ -47,10 +48,10 @@ def idx_bytes(array: NDArray[np.uint8]) -> bytes:
     return header + array.tobytes()
 
 
-def _open(path: Path) -> IO[bytes]:
+def _unpacked(file: BinaryIO, path: Path) -> IO[bytes]:
     if path.suffix == ".gz":
-        return cast(IO[bytes], gzip.open(path, "rb"))
-    return lzma.open(path, "rb") if path.suffix == ".xz" else path.open("rb")
+        return cast(IO[bytes], gzip.open(file, "rb"))
+    return lzma.open(file, "rb") if path.suffix == ".xz" else file
 
 
 def _shape(header: bytes, dimensions: int, path: Path) -> tuple[int, ...]:

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from binas.base.errors import EstimatorError, several
 from binas.base.files import dump_json, read_json, write_text
 from binas.base.statistics import RESAMPLES, kendall
+from binas.base.typed import found_problems
 from binas.estimators._base import Estimator
 from binas.estimators.bilinear import BilinearEstimator, ablation, link_of
 from binas.estimators.calibration import (
@@ -111,7 +112,7 @@ def load_choice(path: Path, space: SearchSpace | None = None) -> Choice:
     try:
         choice = Choice.model_validate(read_json(Path(path)))
     except ValidationError as error:
-        problems = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
+        problems = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in found_problems(error)]
         raise EstimatorError(
             several(f"{path} is not a choice of estimators", problems, "Check again.")
         ) from error

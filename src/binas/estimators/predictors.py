@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from binas.base.errors import EstimatorError, several
 from binas.base.files import read_json
 from binas.base.settings import Settings
+from binas.base.typed import found_problems
 from binas.estimators.closed_form import (
     AdditivePredictor,
     BilinearPredictor,
@@ -129,11 +130,14 @@ def load_predictor(path: Path, space: SearchSpace) -> Predictor:
 
 def form_from_data(data: Any, space: SearchSpace, where: str) -> QuadraticForm:
     """Build from the JSON object, checking everything."""
-    pairs = isinstance(data, dict) and data.get("kind") in VARIANCES
+    pairs = isinstance(data, dict) and str(data.get("kind")) in VARIANCES
     try:
         parsed: PredictorFile | PairsFile = (PairsFile if pairs else PredictorFile).model_validate(data)
     except ValidationError as error:
-        found = [f"{'.'.join(map(str, item['loc'])) or 'the file'}: {item['msg']}" for item in error.errors()]
+        found = [
+            f"{'.'.join(map(str, item['loc'])) or 'the file'}: {item['msg']}"
+            for item in found_problems(error)
+        ]
         raise EstimatorError(several(f"{where} is not a binas predictor", found, "Fit it again.")) from error
     problems = other_space(parsed.space, space) + _size_problems(parsed, space)
     if problems:

@@ -18,6 +18,7 @@ from binas.base.errors import ConfigError, several
 from binas.base.files import YamlDocument, exists, parse_yaml, read_yaml, write_text
 from binas.base.identity import flattened
 from binas.base.settings import Settings
+from binas.base.typed import found_problems
 from binas.data.config import DataConfig
 from binas.report.assemble import CONFIG
 from binas.space.files import builtin_names
@@ -73,7 +74,7 @@ def load_config(path: Path | None = None, changes: Iterable[Change] = ()) -> Run
         config = config_model().model_validate(data)
     except ValidationError as error:
         where = str(path) if path else "the configuration"
-        problems = [_describe(item, document, [name for name, _ in typed]) for item in error.errors()]
+        problems = [_describe(item, document, [name for name, _ in typed]) for item in found_problems(error)]
         raise ConfigError(
             several(where, list(dict.fromkeys(problems)), "See docs/reference/settings.md.")
         ) from error
@@ -131,7 +132,7 @@ def _describe(item: ErrorDetails, document: YamlDocument, typed: list[str]) -> s
         return f"{place} is not a setting; allowed here are {', '.join(_allowed(key[:-1]))}"
     if item["type"] == "missing":
         return f"{place} is missing"
-    shown = "" if isinstance(item["input"], Mapping) else f", got {item['input']!r}"
+    shown = "" if isinstance(item["input"], Mapping) else f", got {str(item['input'])[:60]!r}"
     message = item["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     return f"{place}: {message}{shown}"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from binas.base.errors import FileError, SpaceError
+from binas.base.errors import FileError, SpaceError, TableError
 from binas.base.files import exists
 from binas.costs.analytic import counted_costs
 from binas.estimators._base import Estimator
@@ -23,20 +23,36 @@ from binas.tables.reading import read_table
 from binas.tables.samples import Samples, load_samples
 from binas.tables.spreadsheet import costs_data_from_csv
 from binas.tasks._base import AUTO
-from binas.tasks.artefacts import CHOICE, CONTRIBUTIONS, COSTS, SAMPLES, SPACE
+from binas.tasks.artefacts import CHOICE, CONTRIBUTIONS, COSTS, SAMPLES, SPACE, Table
 
 
 @dataclass(frozen=True)
 class Folder:
-    """Space, contributions and costs in one folder, and samples and a chosen estimator where there are any."""
+    """Space, contributions and costs in one folder, and samples and a chosen estimator where there are any.
+
+    ``images`` is the fingerprint of the images of a run, where they are known: tables of others are refused.
+    """
 
     path: Path
     space: SearchSpace
+    images: str | None = None
 
     @cached_property
     def contributions(self) -> Contributions:
         """What each choice contributes."""
-        return load_contributions(_find(self.path, CONTRIBUTIONS.file), self.space)
+        path = _find(self.path, CONTRIBUTIONS.file)
+        return self._of_these_images(load_contributions(path, self.space), path)
+
+    def _of_these_images(self, table: Table, path: Path) -> Table:
+        """The table, if it does not say that it was measured on other images, or on another split of them."""
+        measured_on = table.provenance.to_data().get("data")
+        if None not in (self.images, measured_on) and measured_on != self.images:
+            raise TableError(
+                f"{path} was measured on other images, or on another split of them (fingerprint {str(measured_on)[:40]}, "
+                f"the run's is {self.images}), so that what it was measured on may have been trained on. Use the tables of "
+                "this run; `binas run` measures them again with --redo."
+            )
+        return table
 
     @cached_property
     def costs(self) -> CostTable:
@@ -53,7 +69,7 @@ class Folder:
     def samples(self) -> Samples | None:
         """Architectures that were measured one by one; None where there are none."""
         path = self.path / SAMPLES.file
-        return load_samples(path, self.space) if exists(path) else None
+        return self._of_these_images(load_samples(path, self.space), path) if exists(path) else None
 
     @cached_property
     def choice(self) -> Choice | None:

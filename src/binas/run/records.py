@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import ConfigDict
+
 from binas.base.files import dump_json, exists, write_text
 from binas.base.identity import file_digest, flattened
 from binas.base.typed import read_typed
@@ -31,6 +33,8 @@ SPEED_ONLY = (
 @dataclass(frozen=True)
 class Record:
     """That a step was started, or finished, with these inputs; times in UTC, ``seconds`` those worked on it."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     step: str
     state: Literal["started", "finished"]

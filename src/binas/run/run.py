@@ -90,7 +90,7 @@ class Run:
     @property
     def tables(self) -> Folder:
         """Contributions, costs, samples and the estimator they lead to, as the files are now."""
-        return Folder(self.folder, self.space)
+        return Folder(self.folder, self.space, self.recorded_images)
 
     @property
     def frontier(self) -> Frontier:

@@ -35,7 +35,7 @@ class CostRecord(FileRecord):
     unit: str
     limit: float | None = None
     lower_limit: float | None = None
-    conditions: dict[str, Any] | None = None
+    conditions: dict[str, str | int] | None = None
 
 
 class AnswerRecord(FileRecord):

@@ -16,6 +16,7 @@ own unit is % is limited by its value, as any other quantity.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -138,7 +139,10 @@ def _value(written: _Written, space: SearchSpace, costs: list[Cost]) -> float:
         return _on_the_way(float(percent[1]), written, space, costs)
     times = _TIMES.fullmatch(written.amount)
     if times is not None:
-        return float(times[1]) * max(cost.range(space)[1] for cost in costs)
+        most = float(times[1]) * max(cost.range(space)[1] for cost in costs)
+        if not math.isfinite(most):
+            raise ProblemError(f"the limit {written.text!r} is not finite.")
+        return most
     try:
         return parse_quantity(written.amount, unit)
     except UnitError as error:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import model_validator
 
 from binas.base.settings import FileRecord
 from binas.search.limits import Limit
@@ -145,6 +146,14 @@ class Comparison(FileRecord):
     hand_scaled: Rival | None
     one_shot: Leads
     tuned: Leads | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Comparison:
+        names = {rival.architecture for rival in self.random}
+        for leads in (self.one_shot, self.tuned):
+            if leads is not None and (leads.best not in (None, *names) or leads.count > len(self.random)):
+                raise ValueError("the leads are over random networks that are not listed")
+        return self
 
     def to_tune(self, count: int) -> list[str]:
         """The found one, the first ``count`` random ones, the best random one so far, and the hand-scaled one."""

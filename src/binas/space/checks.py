@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import SpaceError, several
 from binas.space.architecture import CONFIG_NAME, EMPTY_STAGE
+from binas.space.codes import MAX_NUMBER
 
 if TYPE_CHECKING:
     from binas.space.space import Config, SearchSpace, Stage
@@ -19,10 +20,20 @@ STAGE_NAME = r"[A-Za-z0-9.+-]{1,60}"
 STAGE_KEYS = ("name", "depths", "configs", "blocks")
 MAX_DEPTH = 1000
 MAX_CONFIGS = 10_000
+MAX_CHOICES = 250_000  # configs of all blocks: 1,000 blocks of 250
+
+
+def check_choices(count: int) -> None:
+    """Refuse a space with more configs in all its blocks than any table of it could hold."""
+    if count > MAX_CHOICES:
+        raise SpaceError(
+            f"its blocks have {count} configs together; at most {MAX_CHOICES} can be searched. Leave some out."
+        )
 
 
 def check_space(space: SearchSpace) -> None:
     """Raise one error that lists everything that is wrong with a space."""
+    check_choices(sum(len(configs) for stage in space.stages for configs in stage.blocks))
     problems = list(_space_problems(space))
     if problems:
         raise SpaceError(several(f"the space {str(space.name)[:80]!r} is not valid", problems))
@@ -33,8 +44,8 @@ def _space_problems(space: SearchSpace) -> Iterator[str]:
         yield f"its name must be 1 to 80 letters, digits, dots, dashes or underscores, got {space.name!r}"
     for key in ("channels", "resolution", "features", "classes"):
         value = getattr(space, key)
-        if value is not None and not (_is_whole(value) and value >= 1):
-            yield f"{key} must be a whole number from 1, got {value!r}"
+        if value is not None and not (_is_whole(value) and 1 <= value <= MAX_NUMBER):
+            yield f"{key} must be a whole number from 1 to {MAX_NUMBER}, got {value!r}"
     yield from space.rules.problems(space.channels)
     if not space.stages:
         yield "it has no stages"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from functools import cache
 from importlib import resources
@@ -15,8 +16,10 @@ from pydantic_core import ErrorDetails
 
 from binas.base.errors import ArchitectureError, SpaceError, several
 from binas.base.files import YamlDocument, dump_json, exists, parse_yaml, read_json, read_yaml, write_text
+from binas.base.typed import found_problems
 from binas.space.blockstrings import parse_block
-from binas.space.checks import MAX_CONFIGS, MAX_DEPTH, SPACE_NAME, STAGE_NAME
+from binas.space.checks import MAX_CONFIGS, MAX_DEPTH, SPACE_NAME, STAGE_NAME, check_choices
+from binas.space.codes import MAX_NUMBER
 from binas.space.rules import DEFAULT_RULES, NetworkRules
 from binas.space.space import Config, OptionValue, SearchSpace, Stage, make_options
 
@@ -25,7 +28,7 @@ ABBREVIATIONS = {"expansion": "e", "kernel": "k", "width": "w", "activation": ""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.+]{1,60}$")]
 Value = Annotated[bool | int | float | str, Field(union_mode="smart")]
-Size = Annotated[int, Field(ge=1, strict=True)]
+Size = Annotated[int, Field(ge=1, le=MAX_NUMBER, strict=True)]
 
 
 class _Strict(BaseModel):
@@ -189,11 +192,11 @@ def _from_document(document: YamlDocument, where: str) -> SearchSpace:
 
 def _describe(error: ValidationError, document: YamlDocument) -> list[str]:
     """Each wrong key once, as 'stages.2.depths (line 14): message'."""
-    items = [(_location(item["loc"]), str(item["type"]), _message(item)) for item in error.errors()]
+    items = [(_location(item["loc"]), str(item["type"]), _message(item)) for item in found_problems(error)]
+    holders = {location[:end] for location, _, _ in items for end in range(len(location))}
     messages: dict[str, str] = {}
     for location, kind, message in items:
-        deeper = any(other[: len(location)] == location != other for other, _, _ in items)
-        if kind in ("list_type", "dict_type") and deeper:
+        if kind in ("list_type", "dict_type") and location in holders:
             continue  # the branch of a union that the file does not use
         line = document.line(location)
         key = ".".join(str(part) for part in location) or "the whole file"
@@ -231,6 +234,7 @@ def _check_codes(space: SearchSpace, document: YamlDocument, where: str) -> None
 
 
 def _build(parsed: SpaceFile) -> SearchSpace:
+    check_choices(sum(_choices(stage) for stage in parsed.stages))  # before they are written out
     plain = parsed.model_dump(exclude={"format", "version", "stages", "stem", "head", "rules"})
     stages = tuple(_build_stage(stage) for stage in parsed.stages)
     return SearchSpace(
@@ -244,6 +248,18 @@ def _build_stage(entry: StageEntry) -> Stage:
     else:
         blocks = (_expand(entry.configs),) * entry.depths[-1]
     return Stage(entry.name, tuple(entry.depths), blocks, make_options(entry.__pydantic_extra__ or {}))
+
+
+def _choices(entry: StageEntry) -> int:
+    """Configs of all blocks of a stage."""
+    if entry.blocks is not None:
+        return sum(_width(block.configs) for block in entry.blocks)
+    return entry.depths[-1] * _width(entry.configs)
+
+
+def _width(configs: ConfigList | None) -> int:
+    """Configs of one block."""
+    return math.prod(map(len, configs.values())) if isinstance(configs, dict) else len(configs or ())
 
 
 def _expand(configs: ConfigList | None) -> tuple[Config, ...]:

@@ -149,6 +149,16 @@ class GraphNetwork:
         return -1 if found is None else found
 
 
+def share_of(config: Config) -> float:
+    """The share of a block's width that a config keeps; 0 leaves the block out."""
+    share = config.get(WIDTH) or 0.0
+    if isinstance(share, bool | str) or not 0 <= share <= 1:
+        raise SpaceError(
+            f"config {config.name!r} has the width {str(share)[:40]!r}, not a share from 0 to 1."
+        )
+    return float(share)
+
+
 def _width(size: int, unit: int, share: float) -> int:
     """A share of a width, in whole units, or rounded to what devices like; never more than there is."""
     if unit > 1:

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from binas.base.errors import SpaceError
+from binas.base.errors import FileError, SpaceError
+from binas.base.files import parse_json
+from binas.space.codes import MAX_NUMBER
 
 INPUT = "input"
 LAYERS = ("conv", "linear", "batch_norm", "layer_norm", "group_norm", "attention", "parameter")
@@ -38,6 +40,23 @@ SHAPES = ("flatten", "reshape", "permute", "transpose", "squeeze", "unsqueeze", 
 OTHERS = ("matmul", "softmax", "cat", "getitem", "size", "floordiv")
 FUNCTIONS = (*ELEMENTWISE, *POOLS, *SUMS, *PRODUCTS, *SHAPES, *OTHERS)
 MOST_NODES = 20_000
+# Settings that blocks and costs are worked out from: whole numbers from 1, switches, and lists of whole numbers.
+_SIZES, _SWITCH, _LIST = "size", "switch", "list"
+_SETTINGS: dict[str, dict[str, str]] = {
+    "conv": {
+        **dict.fromkeys(("inputs", "outputs", "groups"), _SIZES),
+        **dict.fromkeys(("kernel", "stride", "dilation"), _LIST),
+        "bias": _SWITCH,
+    },
+    "linear": {"inputs": _SIZES, "outputs": _SIZES, "bias": _SWITCH},
+    "batch_norm": {"channels": _SIZES},
+    "layer_norm": {"shape": _LIST},
+    "attention": {"inputs": _SIZES, "heads": _SIZES, "width": _SIZES, "bias": _SWITCH},
+    "parameter": {"shape": _LIST},
+    "mean": {"dims": _LIST},
+    "permute": {"dims": _LIST},
+    "transpose": {"dims": _LIST},
+}
 
 Value = bool | int | float | str | None | list["Value"]
 
@@ -113,9 +132,9 @@ class Graph:
 def graph_from_text(text: str) -> Graph:
     """Read a graph; anything that is not one is refused."""
     try:
-        rows = json.loads(text)
+        rows = parse_json(text, "the graph")
         nodes = tuple(_node(row) for row in rows)
-    except (ValueError, TypeError) as error:
+    except (FileError, ValueError, TypeError) as error:
         raise SpaceError(
             f"the network of a space is no graph: {error}. Make the space again with `binas shrink`."
         ) from error
@@ -128,13 +147,24 @@ def _node(row: Any) -> Node:
         isinstance(item, str) for item in (name, op, path, *reads)
     ):
         raise TypeError(f"{str(row)[:80]} is no node")
+    if not all(type(size) is int and 0 <= size <= MAX_NUMBER for size in shape):
+        raise TypeError(f"{str(row)[:80]} has no shape")
     known = tuple(sorted((str(key), _plain(value)) for key, value in options.items()))
-    return Node(name, op, tuple(reads), known, tuple(int(size) for size in shape), path)
+    return Node(name, op, tuple(reads), known, tuple(shape), path)
 
 
 def _plain(value: Any) -> Any:
     """Lists as tuples, so that nodes can be compared."""
     return tuple(_plain(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+def _fits(value: Any, kind: str) -> bool:
+    """Whether a setting is of its kind."""
+    if kind == _SWITCH:
+        return type(value) is bool
+    if kind == _SIZES:
+        return type(value) is int and 1 <= value <= MAX_NUMBER
+    return isinstance(value, tuple) and all(type(item) is int and abs(item) <= MAX_NUMBER for item in value)
 
 
 def _check(nodes: Iterable[Node]) -> None:
@@ -147,6 +177,9 @@ def _check(nodes: Iterable[Node]) -> None:
             raise SpaceError(f"the node {node.name[:60]!r} has the unknown operation {node.op[:40]!r}.")
         if node.name in seen or not set(node.reads) <= seen or number > MOST_NODES:
             raise SpaceError(f"the node {node.name[:60]!r} is there twice or reads what comes after it.")
+        for key, kind in _SETTINGS.get(node.op, {}).items():
+            if not _fits(node.get(key), kind):
+                raise SpaceError(f"the node {node.name[:60]!r} ({node.op}) has no {key} that can be used.")
         seen.add(node.name)
     if not seen:
         raise SpaceError("a graph needs at least one node.")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from binas.base.errors import SpaceError
 from binas.space.families import family_of
 from binas.space.graph_blocks import GraphBlock
-from binas.space.graph_space import WIDTH, GraphNetwork, block_number, network_of
+from binas.space.graph_space import GraphNetwork, block_number, network_of, share_of
 from binas.space.networks import block_input_shapes, codes_of, input_shapes, network_sizes, stage_codes
 from binas.space.space import SearchSpace
 from binas.supernet.families import ElasticBlock
@@ -98,7 +98,7 @@ class GraphBlueprint:
         return self.network.blocks[block_number(self.space.stages, stage, block)]
 
     def _shares(self, stage: int, block: int) -> list[float]:
-        return [float(config.get(WIDTH) or 0.0) for config in self.space.stages[stage].blocks[block]]
+        return [share_of(config) for config in self.space.stages[stage].blocks[block]]
 
     def stem(self) -> nn.Module:
         """What comes before the first block that can change."""

@@ -25,6 +25,7 @@ from binas.space.space import Config, SearchSpace
 from binas.tables.verification import Calibration, Verification
 
 Array = NDArray[np.float64]
+LARGEST = 1e100  # of a number in a table: sums and squares of such are still finite
 
 
 class Entry(BaseModel):
@@ -220,12 +221,12 @@ class EntryReader:
                 self.problems.append(f"{where} is missing")
             return Entry(value=0.0)
         entry = number if isinstance(number, Entry) else Entry(value=number)
-        if not math.isfinite(entry.value):
+        if not abs(entry.value) <= LARGEST:  # not for NaN either
             self.problems.append(f"{where} is {entry.value}")
         elif entry.value < 0 and not self.allow_negative:
             self.problems.append(f"{where} is negative ({entry.value:g})")
         for key, value in (("stderr", entry.stderr), ("count", entry.count)):
-            if value is not None and not (math.isfinite(value) and value >= 0):
+            if value is not None and not 0 <= value <= LARGEST:
                 self.problems.append(f"{where}.{key} is {value}")
         return entry
 

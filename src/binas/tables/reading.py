@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from binas.base.errors import TableError, several
 from binas.base.files import read_json, read_text
+from binas.base.typed import found_problems
 from binas.space.space import SearchSpace
 from binas.tables.entries import SpaceReference
 
@@ -32,7 +33,7 @@ def validate(model: type[Model], data: Any, where: str) -> Model:
         return model.model_validate(data)
     except ValidationError as error:
         problems: dict[str, str] = {}
-        for item in error.errors():
+        for item in found_problems(error):
             problems.setdefault(_key(item["loc"]), item["msg"])
         schema = model.model_fields["format"].annotation.__args__[0].split("/")[1]  # type: ignore[union-attr]
         advice = f"See `binas schema {schema}` for the form of the file."

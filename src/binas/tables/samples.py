@@ -49,7 +49,9 @@ class SampleEntry(BaseModel):
     model_config = ConfigDict(extra="forbid")
     architecture: str = Field(description="Compact string, e.g. e3k5-e3k3_e4k5")
     accuracy: StrictFloat = Field(description="Measured accuracy in percent")
-    error: StrictFloat | None = Field(None, description="Standard error in percentage points")
+    error: Annotated[float, Field(strict=True, allow_inf_nan=False)] | None = Field(
+        None, description="Standard error in percentage points"
+    )
     images: Annotated[int, Field(strict=True)] | None = Field(None, description="Images behind the accuracy")
     halves: Annotated[list[StrictFloat], Field(min_length=2, max_length=2)] | None = Field(
         None, description="Accuracy on each of two disjoint halves of the images, in percent"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -101,10 +102,17 @@ def estimates(run: Run, progress: Progress, recorded: Path | None = None) -> Ite
     journal = Journal(folder if recorded is None else recorded / folder.name, identity)
     passes = partial(shared_passes, run)
     if settings.protocol == "paper":
-        return paper(evaluator, journal, amount, settings.reading, settings.seed, progress, passes)
-    odds = odds_around(run.space, settings.around)
-    asked = settings.outcome, settings.stability, settings.seed
-    return factorial(evaluator, journal, amount, *asked, progress, passes, odds)
+        made = paper(evaluator, journal, amount, settings.reading, settings.seed, progress, passes)
+    else:
+        odds = odds_around(run.space, settings.around)
+        asked = settings.outcome, settings.stability, settings.seed
+        made = factorial(evaluator, journal, amount, *asked, progress, passes, odds)
+    return (_of_images(table, run.images) for table in made)
+
+
+def _of_images(table: Contributions, images: str) -> Contributions:
+    """The table with the fingerprint of the images and their split, by which a run of others refuses it."""
+    return replace(table, provenance=table.provenance.model_copy(update={"data": images}))
 
 
 def evaluator_of(run: Run) -> SupernetEvaluator:

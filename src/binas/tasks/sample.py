@@ -56,6 +56,7 @@ def sample(run: Run, known_at: Path, progress: Progress) -> Iterator[Samples]:
         "seed": settings.seed,
         "weights": weights_digest(supernet),
         "image_set": images.fingerprint,
+        "data": run.images,
     }
     asked = architectures_to_measure(
         run.space, settings.count, settings.strata, settings.seed, settings.around

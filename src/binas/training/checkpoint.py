@@ -19,7 +19,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from binas.base.errors import CheckpointError, FileError
-from binas.base.files import dump_json, exists, read_json, write_bytes, write_text
+from binas.base.files import dump_json, exists, read_bytes, read_json, write_bytes, write_text
 from binas.version import __version__
 
 FORMAT = "binas/checkpoint"
@@ -88,11 +88,9 @@ def load_checkpoint(folder: Path, name: str) -> Checkpoint:
 
 def _read_tensors(path: Path, digest: str) -> Tensors:
     try:
-        data = path.read_bytes() if path.stat().st_size <= MAX_TENSOR_BYTES else b""
-    except OSError as error:
-        raise FileError(
-            f"cannot read {path}: {error.strerror}. It belongs to the JSON file beside it."
-        ) from error
+        data = read_bytes(path, MAX_TENSOR_BYTES)
+    except FileError as error:
+        raise FileError(f"{error} It belongs to the JSON file beside it.") from error
     if hashlib.sha256(data).hexdigest() != digest:
         raise CheckpointError(
             f"{path} is not the file that was written: its SHA-256 differs from the one in the JSON file beside it. "
@@ -104,17 +102,17 @@ def _read_tensors(path: Path, digest: str) -> Tensors:
 
 def read_tensors(path: Path) -> Tensors:
     """The tensors of a safetensors file."""
-    try:
-        data = path.read_bytes() if path.stat().st_size <= MAX_TENSOR_BYTES else b""
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}.") from error
-    return _parsed(path, data)
+    return _parsed(path, read_bytes(path, MAX_TENSOR_BYTES))
 
 
 def _parsed(path: Path, data: bytes) -> Tensors:
     try:
         return dict(load(data))
-    except (SafetensorError, ValueError) as error:
+    except (
+        SafetensorError,
+        ValueError,
+        KeyError,
+    ) as error:  # KeyError: a type of number that torch does not have
         raise CheckpointError(f"{path} is not a safetensors file: {error}.") from error
 
 
@@ -143,3 +141,40 @@ def check_weights(module: torch.nn.Module, tensors: Mapping[str, Tensor], where:
 
 def _form(tensor: Tensor) -> str:
     return f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], where: str) -> None:
+    """Continue an optimizer from its tensors, ``INDEX.NAME`` for entry NAME of parameter INDEX.
+
+    torch takes state of any shape and fails, or computes something else, later: entries must belong to a parameter and be
+    of its shape, or a single number (the count of steps).
+    """
+    parameters = [item for group in optimizer.param_groups for item in group["params"]]
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, value in tensors.items():
+        index, _, key = name.partition(".")
+        number = int(index) if index.isdecimal() and len(index) < 10 else -1
+        if not 0 <= number < len(parameters) or value.shape not in (parameters[number].shape, torch.Size()):
+            raise CheckpointError(
+                f"the state of the optimizer in {where} is not of this network: {name[:60]!r} is {_form(value)}. "
+                "Delete the checkpoint to train this phase anew."
+            )
+        state.setdefault(number, {})[key] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def load_generator(state: Tensor | None, where: str) -> None:
+    """Set torch's generator to the state a checkpoint holds."""
+    known = torch.get_rng_state()
+    if state is None or _form(state) != _form(known):
+        raise CheckpointError(
+            f"the checkpoint in {where} lacks the state of the random generator, or holds another. It was changed; delete "
+            "it to train this phase anew."
+        )
+    try:
+        torch.set_rng_state(state)
+    except RuntimeError as error:
+        torch.set_rng_state(known)
+        raise CheckpointError(
+            f"the checkpoint in {where} holds a damaged state of the random generator."
+        ) from error

@@ -25,7 +25,7 @@ class Phase(Settings):
     batch_size: int = Field(gt=0, description="images per forward and backward pass, all processes together")
     accumulate: int = Field(1, gt=0, description="batches whose gradients are added up before a step")
     optimizer: Literal["sgd", "adamw"] = Field("sgd", description="sgd is with Nesterov momentum")
-    learning_rate: float = Field(gt=0, description="highest learning rate; cosine to 0 follows")
+    learning_rate: float = Field(gt=0, le=1000, description="highest learning rate; cosine to 0 follows")
     warmup: float = Field(0.0, ge=0, description="epochs of linear growth from 0 to the learning rate")
     momentum: float = Field(0.9, ge=0, lt=1, description="of SGD")
     weight_decay: float = Field(1e-4, ge=0, description="on weights of two and more dimensions")

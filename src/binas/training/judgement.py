@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from binas.base.settings import FileRecord
 
@@ -13,8 +15,8 @@ from binas.base.settings import FileRecord
 class Accuracy:
     """Share of ``images`` classified rightly, in percent, with its standard error sqrt(p (1 - p) / n)."""
 
-    percent: float
-    images: int
+    percent: Annotated[float, Field(ge=0, le=100)]
+    images: PositiveInt
 
     @property
     def error(self) -> float:
@@ -59,6 +61,6 @@ class NetworkRecord(FileRecord):
     settings: dict[str, Any]
     weights: str
     judgement: Judgement
-    parameters: int
-    macs: int
+    parameters: NonNegativeInt
+    macs: NonNegativeInt
     seconds: float

@@ -33,6 +33,8 @@ from binas.training.checkpoint import (
     Checkpoint,
     has_checkpoint,
     load_checkpoint,
+    load_generator,
+    load_optimizer,
     load_weights,
     save_checkpoint,
 )
@@ -324,19 +326,14 @@ class _Training:
         job, parts = self.job, _by_prefix(found.tensors)
         check_identity(found, job.identity, job.folder)
         load_weights(self.network, parts.get("network", {}), str(job.folder))
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, value in parts.get("optimizer", {}).items():
-            index, key = name.split(".", 1)
-            state.setdefault(int(index), {})[key] = value
-        self.optimizer.load_state_dict(
-            {"state": state, "param_groups": self.optimizer.state_dict()["param_groups"]}
-        )
+        load_optimizer(self.optimizer, parts.get("optimizer", {}), str(job.folder))
         place = read_place(found, job.folder, job.phase.epochs, self.batches)
         if self.average:
-            self.average.load(parts.get("average", {}), place.average_steps)
+            load_weights(self.average.module, parts.get("average", {}), f"the average of {job.folder}")
+            self.average.steps = place.average_steps
         if place.scaler is not None and job.accelerator.scaler is not None:
             job.accelerator.scaler.load_state_dict(place.scaler)
-        torch.set_rng_state(found.tensors["generator"])
+        load_generator(found.tensors.get("generator"), str(job.folder))
         self.epoch, self.batch, self.loss = place.epoch, place.batch, place.loss
         self.best = -math.inf if place.best is None else place.best
 
@@ -443,8 +440,3 @@ class Average:
     def state(self) -> dict[str, Tensor]:
         """Tensors for a checkpoint."""
         return dict(self.module.state_dict())
-
-    def load(self, tensors: Mapping[str, Tensor], steps: int) -> None:
-        """Continue from a checkpoint."""
-        self.module.load_state_dict(dict(tensors))
-        self.steps = steps

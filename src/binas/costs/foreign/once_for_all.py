@@ -54,6 +54,8 @@ def _entries(path: Path) -> dict[str, float]:
         if isinstance(value, dict):
             if "mean" not in value:
                 raise TableError(f"{place} has no mean.")
+            for known in (item for item in value.values() if isinstance(item, float)):
+                number(known, place)
             value = value["mean"]
         entries[str(key)] = number(value, place)
     return entries

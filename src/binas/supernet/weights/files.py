@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from binas.base.errors import ModelError
-from binas.base.files import exists
+from binas.base.files import exists, is_regular
 
 PYTORCH = (".pth", ".pt", ".bin", ".ckpt")
 INSIDE = (
@@ -55,6 +55,8 @@ def read_weights(path: str | Path) -> WeightFile:
     path = Path(path)
     if not exists(path):
         raise ModelError(f"there is no weight file {path}.")
+    if not is_regular(path):
+        raise ModelError(f"{path} is not a file that can be read.")
     if path.suffix == ".safetensors":
         return WeightFile.of(_read_safetensors(path), str(path))
     if path.suffix in PYTORCH:
@@ -65,7 +67,7 @@ def read_weights(path: str | Path) -> WeightFile:
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
     try:
         return dict(load_file(path))
-    except (SafetensorError, OSError, ValueError, KeyError) as error:
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(
             f"{path} cannot be read as safetensors ({error}); it may be cut off. Copy it again."
         ) from error
@@ -79,7 +81,7 @@ def _read_pytorch(path: Path) -> Mapping[str, Any]:
             f"{path} holds more than tensors, or is damaged. Files that may run code are not opened: in the program that "
             "made it, save model.state_dict() with torch.save or safetensors.torch.save_file, and give that file."
         ) from error
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
+    except Exception as error:  # torch's reader of damaged files raises anything
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise ModelError(f"{path} cannot be read ({reason}); it may be cut off. Copy it again.") from error
     if not isinstance(data, Mapping):

@@ -1,0 +1,118 @@
+"""Images that are in two parts of a dataset, found by their content: copies, and links to the same file.
+
+An accuracy measured on images that were trained on says nothing. Of files that are as long as a file of another part the
+end is compared, then all of it: each step reads only what the one before left over. Arrays are compared by their pixels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Hashable, Sequence
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from binas.base.errors import DataError
+from binas.base.files import open_regular
+from binas.base.identity import file_digest
+from binas.data.config import PARTS
+from binas.data.file_images import FileImages
+from binas.data.images import ArrayImages, Images, IndexedImages
+
+MOST_SHARED = 0.01  # of the images of a part: more is no slip but a folder that was copied
+TAIL = 4096  # bytes at the end of a file
+LOG = logging.getLogger("binas")
+
+Place = tuple[int, int]  # number of the part, number of the image in it
+
+
+def keep_apart(name: str, found: Sequence[IndexedImages], ready: Sequence[Images]) -> list[Images]:
+    """Train, validation and test without what a later one of them has as well, which a warning tells.
+
+    ``found`` are the parts as they are on disk, ``ready`` the same images prepared for use. More than ``MOST_SHARED`` of the
+    images of a part in an earlier one is an error. What can be read only once (a stream, rows of a table that are left
+    undecoded) is not compared.
+    """
+    gone: dict[int, set[int]] = {}
+    for earlier, later, pairs in shared_images(found, ready):
+        count = len({there for _, there in pairs})
+        said = (
+            f"{name}: {count} of {len(found[later])} {PARTS[later]} images are {PARTS[earlier]} images as well, such as "
+            f"{_name(found, earlier, pairs[0][0])} and {_name(found, later, pairs[0][1])}"
+        )
+        if count > MOST_SHARED * len(found[later]):
+            raise DataError(f"{said}. What is measured on must not be trained on: remove the copies.")
+        LOG.warning("%s; they are left out of %s.", said, PARTS[earlier])
+        gone.setdefault(earlier, set()).update(here for here, _ in pairs)
+    return [_without(part, gone[number]) if number in gone else part for number, part in enumerate(ready)]
+
+
+def shared_images(
+    found: Sequence[IndexedImages], ready: Sequence[Images]
+) -> list[tuple[int, int, list[tuple[int, int]]]]:
+    """For each two parts that share images: their numbers, and places of the same image in the one and in the other."""
+    groups = _groups(found, ready)
+    result = []
+    for one, two in combinations(range(len(found)), 2):
+        pairs = [(a, b) for group in groups for p, a in group if p == one for q, b in group if q == two]
+        if pairs:
+            result.append((one, two, pairs))
+    return result
+
+
+def _groups(found: Sequence[IndexedImages], ready: Sequence[Images]) -> list[list[Place]]:
+    """Places in different parts that hold the same image."""
+    paths = {
+        (number, row): path
+        for number, part in enumerate(found)
+        if isinstance(part, FileImages)
+        for row in range(len(part))
+        if isinstance(path := part.source.opened(int(part.rows[row])), Path)
+    }
+    pixels = {
+        (number, row): image
+        for number, part in enumerate(ready)
+        if isinstance(part, ArrayImages) and (number, 0) not in paths
+        for row, image in enumerate(part.images.contiguous().numpy())
+    }
+    groups = [list(paths)]
+    for key in (_size, _tail, file_digest):
+        groups = [alike for group in groups for alike in _alike(group, lambda place: key(paths[place]))]  # noqa: B023
+    return groups + _alike(list(pixels), lambda place: _digest(pixels[place].tobytes()))
+
+
+def _alike(places: Sequence[Place], key: Callable[[Place], Hashable]) -> list[list[Place]]:
+    """Places of the same key that are in more than one part."""
+    groups: dict[Hashable, list[Place]] = {}
+    for place in places:
+        groups.setdefault(key(place), []).append(place)
+    return [group for group in groups.values() if len({part for part, _ in group}) > 1]
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size
+
+
+def _tail(path: Path) -> bytes:
+    """Of the last bytes: heads of images made by one program are often the same."""
+    with open_regular(path) as file:
+        file.seek(max(0, _size(path) - TAIL))
+        return _digest(file.read(TAIL))
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def _without(part: Images, rows: set[int]) -> Images:
+    assert isinstance(part, ArrayImages | FileImages)  # only of these images were compared
+    return part.take(np.setdiff1d(np.arange(len(part)), sorted(rows)))
+
+
+def _name(found: Sequence[IndexedImages], part: int, row: int) -> str:
+    images = found[part]
+    if isinstance(images, FileImages):
+        return images.source.name(int(images.rows[row]))
+    return f"{PARTS[part]} image {row}"

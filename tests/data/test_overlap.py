@@ -1,0 +1,117 @@
+"""Images in two parts are found by content: refused where many, left out and told where few."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_images import encoded, pixels, write_classes
+
+from binas.base.errors import DataError
+from binas.data import DataConfig, from_arrays, load_data
+
+
+def folder(place: Path, test: int = 120) -> Path:
+    """Training and test images of two classes, all different."""
+    write_classes(place / "train", {"a": 20, "b": 20})
+    write_classes(place / "test", {"a": test, "b": test}, seed=1)
+    return place
+
+
+def load(place: Path, **more):
+    return load_data(DataConfig(kind="folder", path=place, size=6, **more))
+
+
+@pytest.mark.parametrize("how", ["copy", "link", "hard link"])
+@pytest.mark.parametrize("cache", [True, False])
+def test_a_copied_test_set_is_refused(tmp_path, how, cache):
+    place = folder(tmp_path, test=4)
+    source, target = place / "train" / "a" / "003.png", place / "test" / "a" / "new.png"
+    {"copy": shutil.copy, "link": os.symlink, "hard link": os.link}[how](source, target)
+    with pytest.raises(
+        DataError, match=r"1 of 9 test images are train images as well.*new\.png.*remove the copies"
+    ):
+        load(place, cache=cache)
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_a_few_copies_are_left_out_of_training_and_told(tmp_path, caplog, cache):
+    place = folder(tmp_path)
+    before = len(load(place, cache=cache, validation_share=0.1).train)
+    kept = set(range(20)) - {0}
+    for number in sorted(kept)[:2]:  # one of them may be a validation image
+        shutil.copy(place / "train" / "a" / f"{number:03}.png", place / "test" / "b" / f"copy{number}.png")
+    with caplog.at_level(logging.WARNING, "binas"):
+        data = load(place, cache=cache, validation_share=0.1)
+    assert before - 2 <= len(data.train) < before
+    assert len(data.test) == 242
+    assert "left out of train" in caplog.text
+
+
+def test_files_of_the_same_length_and_end_are_told_apart(tmp_path):
+    place = folder(tmp_path, test=4)
+    image = encoded(pixels(1)[0], "BMP")
+    (place / "train" / "a" / "x.bmp").write_bytes(image + bytes(5000))
+    (place / "test" / "a" / "x.bmp").write_bytes(image[:-1] + b"\x01" + bytes(5000))
+    assert len(load(place).test) == 9
+
+
+def test_arrays_are_compared_by_their_pixels():
+    images, labels = pixels(60), np.arange(60) % 2
+    test = images[40:].copy()
+    test[0] = images[3]
+    with pytest.raises(DataError, match=r"1 of 20 test images are .* and test image 0"):
+        from_arrays(images[:40], labels[:40], test_images=test, test_labels=labels[40:])
+
+
+def test_copies_within_a_pool_do_not_end_on_both_sides_of_a_split(caplog):
+    images = pixels(1000)
+    images[700] = images[20]
+    labels = np.zeros(1000, int)
+    labels[500:] = 1
+    with caplog.at_level(logging.WARNING, "binas"):
+        data = from_arrays(images, labels)
+    parts = [
+        {image.numpy().tobytes() for image in part.images}
+        for part in (data.train, data.validation, data.test)
+    ]
+    assert not parts[0] & parts[1]
+    assert not (parts[0] | parts[1]) & parts[2]
+
+
+def test_a_single_class_is_told(tmp_path):
+    write_classes(tmp_path, {"only": 8})
+    with pytest.raises(DataError, match="a single class, 'only'"):
+        load(tmp_path)
+
+
+def test_links_to_folders_and_loops_are_told(tmp_path):
+    write_classes(tmp_path / "images", {"a": 4, "b": 4})
+    (tmp_path / "images" / "a" / "round").symlink_to(tmp_path / "images")
+    with pytest.raises(DataError, match="round is a link to a folder"):
+        load(tmp_path / "images")
+
+
+@pytest.mark.parametrize("what", ["pipe", "zero"])
+def test_pipes_and_devices_are_not_opened(tmp_path, what):
+    write_classes(tmp_path, {"a": 4, "b": 4})
+    strange = tmp_path / "a" / "x.png"
+    if what == "pipe":
+        os.mkfifo(strange)
+    else:
+        strange.symlink_to("/dev/zero")
+    with pytest.raises(DataError, match=r"no files that can be read.*x\.png"):
+        load(tmp_path)
+
+
+def test_names_that_are_not_utf_8(tmp_path):
+    write_classes(tmp_path / "images", {"a": 4, "b": 4})
+    (tmp_path / "images" / "a" / "000.png").rename(tmp_path / "images" / "a" / os.fsdecode(b"\xff.png"))
+    assert len(load(tmp_path / "images").fingerprint()) == 16
+    (tmp_path / "images" / "a").rename(tmp_path / "images" / os.fsdecode(b"\xff"))
+    with pytest.raises(DataError, match="not named in UTF-8"):
+        load(tmp_path / "images")

@@ -1,0 +1,289 @@
+"""Attacks that once worked, each a test: hangs, floods of memory, tracebacks, and wrong files that were accepted."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import readers
+import torch
+from readers import (
+    PLAN,
+    QUESTION,
+    make_answers,
+    make_checkpoint,
+    make_journal,
+    run_of,
+    space,
+    use_answers,
+    use_checkpoint,
+)
+from safetensors.torch import load, save
+
+from binas.base.errors import (
+    BinasError,
+    CheckpointError,
+    ConfigError,
+    DataError,
+    FileError,
+    MeasureError,
+    ProblemError,
+    SpaceError,
+    TableError,
+    UnitError,
+)
+from binas.base.files import MAX_JSON_VALUES, parse_json, parse_yaml, read_json, read_yaml
+from binas.base.identity import file_digest
+from binas.base.lines import append_line, read_lines
+from binas.costs.journal import Journal
+from binas.data import arrays
+from binas.data.arrays import from_arrays, read_npz
+from binas.data.decoding import PixelBudget
+from binas.run.config import load_config
+from binas.run.log import log_event
+from binas.run.records import read_record
+from binas.search.limits import parse_limits
+from binas.space import load_space, space_from_data, space_from_yaml
+from binas.space.files import space_to_data
+from binas.tables.contributions import contributions_from_data
+from binas.tables.costs import costs_from_data
+from binas.training.checkpoint import load_checkpoint, save_checkpoint
+
+
+@pytest.fixture
+def _no_guard() -> Iterator[None]:
+    """As in the program, which may print numbers of any length."""
+    before = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    yield
+    sys.set_int_max_str_digits(before)
+
+
+@pytest.mark.usefixtures("_no_guard")
+class TestNumbers:
+    def test_endless_whole_numbers(self) -> None:
+        digits = "7" * 2_000_000  # minutes, if they were converted
+        with pytest.raises(FileError, match="2000000 digits, 7777"):
+            parse_json(f'{{"a": {digits}}}', "file")
+        with pytest.raises(FileError, match="line 1: a number of 2000000 digits"):
+            parse_yaml(f"a: {digits}", "file")
+        with pytest.raises(FileError, match="2000000 digits"):
+            load_config(None, [f"data.seed={digits}"])
+
+    def test_numbers_to_the_base_60(self) -> None:
+        with pytest.raises(FileError, match="to the base 60"):
+            parse_yaml("a: " + "1:" * 500_000 + "1", "file")
+        assert parse_yaml("a: '1:30'").data == {"a": "1:30"}
+
+    @pytest.mark.parametrize("number", ["1" + "0" * 400, "1e400", "1e308", "-1e308", "NaN"])
+    def test_tables(self, number: str) -> None:
+        contributions, costs = readers.contributions(), readers.plain_costs()
+        for table, values, read in (
+            (contributions, contributions.values, contributions_from_data),
+            (costs, costs["latency"].values, costs_from_data),
+        ):
+            text, value = json.dumps(table.to_data()), json.dumps(float(values.configs[0][0][0]))
+            assert value in text
+            with pytest.raises((TableError, FileError)):
+                read(parse_json(text.replace(value, number, 1), "table", allow_nan=True), space(), "table")
+
+    @pytest.mark.parametrize("value", [10**299, 1e308, 10**7, -1, 0])
+    def test_sizes_of_a_space(self, value: float) -> None:
+        for key in ("resolution", "channels", "classes", "features"):
+            with pytest.raises(SpaceError, match=key):
+                space_from_data({**space_to_data(space()), key: value})
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "train.heaviest.learning_rate=1e300",
+            "train.heaviest.learning_rate=1.0e+300",
+            "train.heaviest.learning_rate=.inf",
+            "data.size=1.0e+308",
+            "estimate.passes=1" + "0" * 299,
+        ],
+    )
+    def test_settings(self, change: str) -> None:
+        with pytest.raises((ConfigError, FileError)):
+            load_config(None, [change])
+
+    @pytest.mark.parametrize("text", ["latency=1e400ms", f"latency={'9' * 400}x", f"latency={'9' * 400}%"])
+    def test_limits(self, text: str) -> None:
+        with pytest.raises((UnitError, ProblemError)):
+            parse_limits(text, space(), readers.plain_costs().costs)
+
+
+class TestSize:
+    def test_many_wrong_values_are_counted_not_compared(self) -> None:
+        wrong = {**space_to_data(space()), "stages": [{"name": i} for i in range(30_000)]}
+        with pytest.raises(SpaceError, match=r"\d+ values are not what they should be") as caught:
+            space_from_data(wrong)
+        assert len(str(caught.value)) < 1000
+
+    def test_a_small_file_of_a_huge_space(self) -> None:
+        lists = json.dumps({name: list(range(10)) for name in "abcd"})
+        stages = "\n".join(f"  - {{name: s{i}, depths: [1], configs: {lists}}}" for i in range(300))
+        with pytest.raises(SpaceError, match="3000000 configs together; at most 250000"):
+            space_from_yaml(f"format: binas/space\nversion: 1\nname: huge\nstages:\n{stages}\n")
+
+    def test_too_many_values(self) -> None:
+        with pytest.raises(FileError, match="more than 100000 values"):
+            parse_yaml("[" + "1," * 100_001 + "]", "file")
+        with pytest.raises(FileError, match="more than 5000000 values"):
+            parse_json("[" + "," * MAX_JSON_VALUES + "]", "file")
+
+    def test_nesting(self) -> None:
+        with pytest.raises(FileError, match="nested more than 40 levels"):
+            parse_json("[" * 60 + "]" * 60, "file")
+
+    def test_a_packed_bomb_of_images(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path, bomb = tmp_path / "bomb.npz", np.zeros((400, 100, 100), np.uint8)
+        np.savez_compressed(path, images=bomb, labels=np.arange(400) % 2)
+        monkeypatch.setattr(arrays, "PLAIN_BYTES", 10**6)
+        with pytest.raises(DataError, match=r"unpacks to .* of a file of its size"):
+            read_npz(path)
+
+    def test_large_images_wait_for_one_another(self) -> None:
+        budget, most, now = PixelBudget(100), [0], [0]
+        lock = threading.Lock()
+
+        def decode() -> None:
+            with budget.taken(40):
+                with lock:
+                    now[0] += 40
+                    most[0] = max(most[0], now[0])
+                with lock:
+                    now[0] -= 40
+
+        threads = [threading.Thread(target=decode) for _ in range(32)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert most[0] <= 80
+        assert budget.free == 100
+        with budget.taken(1000):  # larger than the budget: alone
+            assert budget.free == 0
+
+
+class TestFiles:
+    @pytest.fixture(params=["pipe", "/dev/zero", "folder"])
+    def strange(self, request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+        """Something that is no regular file, where a file is expected."""
+        path = tmp_path / "steps" / "measure.json"
+        path.parent.mkdir()
+        if request.param == "pipe":
+            os.mkfifo(path)
+        elif request.param == "folder":
+            path.mkdir()
+        else:
+            path.symlink_to(request.param)
+        return path
+
+    def test_only_regular_files_are_read(self, strange: Path) -> None:
+        for read in (read_json, read_yaml, read_lines, file_digest, load_space):
+            with pytest.raises(FileError, match="not a regular file"):
+                read(strange)
+        with pytest.raises(FileError, match="not a regular file"):
+            read_record(strange.parent.parent, "measure")
+
+    def test_a_log_is_not_followed_through_a_link(self, tmp_path: Path) -> None:
+        (tmp_path / "precious").write_text("mine\n")
+        (tmp_path / "log.jsonl").symlink_to(tmp_path / "precious")
+        with pytest.raises(FileError, match="it is a link"):
+            log_event(tmp_path, "started", "measure")
+        assert (tmp_path / "precious").read_text() == "mine\n"
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(FileError, match="cannot write"):
+            append_line(tmp_path / "pipe", {})
+
+    def test_class_names_that_are_no_text(self) -> None:
+        images, labels = np.zeros((10, 4, 4), np.uint8), np.arange(10) % 2
+        for names in (np.array([b"\xff", b"a"]), np.array(["\ud800", "a"])):
+            with pytest.raises(DataError, match="not text"):
+                from_arrays(images, labels, classes=names)
+
+    def test_half_of_a_surrogate_pair(self) -> None:
+        with pytest.raises(FileError, match="surrogate"):
+            parse_json('{"a": "\\ud800"}', "file")
+        assert parse_json('{"a": "\\ud83d\\ude00"}', "file") == {"a": "😀"}
+
+
+@pytest.mark.parametrize("kind", ["results", "rivals"])
+@pytest.mark.parametrize(
+    "damage", ["[]", "{}", "null", '{"question": 1}', "[" * 2000, "", "\x00", '"x"', "1e999"]
+)
+def test_answers_and_comparisons_of_any_content(tmp_path: Path, kind: str, damage: str) -> None:
+    make_answers(tmp_path)
+    (tmp_path / kind / "latency-50pct.json").write_text(damage)
+    with pytest.raises(BinasError, match="latency-50pct"):
+        use_answers(tmp_path)
+    assert run_of(tmp_path).questions == (QUESTION,)
+
+
+def test_a_comparison_with_a_rival_that_is_not_there(tmp_path: Path) -> None:
+    make_answers(tmp_path)
+    path = tmp_path / "rivals" / "latency-50pct.json"
+    data = json.loads(path.read_text())
+    data["random"] = []
+    path.write_text(json.dumps(data))
+    with pytest.raises(FileError, match="not listed"):
+        use_answers(tmp_path)
+
+
+def _changed(folder: Path, change: dict[str, Any], without: tuple[str, ...] = ()) -> None:
+    """The checkpoint with other tensors, its hash right."""
+    found = load_checkpoint(folder, "progress")
+    tensors = {name: value for name, value in {**found.tensors, **change}.items() if name not in without}
+    save_checkpoint(folder, "progress", load(save(tensors)), found.values)
+
+
+@pytest.mark.parametrize(
+    ("change", "without", "message"),
+    [
+        ({}, ("generator",), "lacks the state of the random generator"),
+        ({"generator": torch.zeros(3)}, (), "random generator"),
+        ({"generator": torch.zeros(5056, dtype=torch.uint8)}, (), "random generator"),
+        ({"optimizer.0.momentum_buffer": torch.zeros(1, 1)}, (), "optimizer"),
+        ({"optimizer.9.momentum_buffer": torch.zeros(1)}, (), "optimizer"),
+        ({"optimizer.x.momentum_buffer": torch.zeros(1)}, (), "optimizer"),
+        ({"network.0.weight": torch.zeros(1)}, (), "do not fit this network"),
+        ({}, ("network.0.weight",), "do not fit this network"),
+    ],
+)
+def test_crafted_checkpoints(
+    tmp_path: Path, change: dict[str, Any], without: tuple[str, ...], message: str
+) -> None:
+    make_checkpoint(tmp_path)
+    use_checkpoint(tmp_path)
+    _changed(tmp_path, change, without)
+    with pytest.raises(CheckpointError, match=message):
+        use_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (1, '{"control": 1, "a": 2, "b": 3, "other": 1}'),
+        (1, '{"a": 2, "b": 3}'),
+        (4, '["other", 0.1, 0.3]'),
+        (4, '["a", 0.1, 0.01]'),
+        (4, '["a", 1e300, 0.3]'),
+        (4, '["a", true, 0.3]'),
+    ],
+)
+def test_journals_with_what_is_not_measured(tmp_path: Path, line: int, text: str) -> None:
+    make_journal(tmp_path)
+    lines = (tmp_path / "journal").read_text().splitlines()
+    assert len(Journal.open(tmp_path / "journal", PLAN).samples) == 6
+    lines[line] = text
+    (tmp_path / "journal").write_text("\n".join(lines) + "\n")
+    with pytest.raises(MeasureError, match="--redo"):
+        Journal.open(tmp_path / "journal", PLAN)

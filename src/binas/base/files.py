@@ -13,7 +13,7 @@ import stat
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ MAX_YAML_BYTES = 4 * 2**20
 MAX_JSON_BYTES = 512 * 2**20
 MAX_DEPTH = 40
 NEW_FILE_MODE = 0o644
+UNFINISHED = ".part"  # how the names of files end that are being written
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _NO_NAME = 123  # Windows: characters that no file name can have
@@ -36,57 +37,52 @@ Key = tuple[str | int, ...]
 _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def read_text(path: Path, max_bytes: int = MAX_JSON_BYTES) -> str:
-    """The text of a UTF-8 file of at most ``max_bytes`` bytes, without a byte order mark."""
-    try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            data = b"" if size > max_bytes else file.read(max_bytes + 1)  # a pipe does not know its size
-    except (OSError, ValueError) as error:
-        raise FileError(f"cannot read {_shown(path)}: {_reason(error)}. Check the path.") from error
-    if max(size, len(data)) > max_bytes:
-        raise FileError(f"{path} has more than the {max_bytes} bytes that are read. Is it the right file?")
-    try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    except UnicodeDecodeError as error:
-        raise FileError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}).") from error
+# What to do about an error of the system, in its own words first.
+_ADVICE = {
+    errno.ENOSPC: "Free some space there",
+    errno.EDQUOT: "Free some of your quota there",
+    errno.EIO: "The disk, or the way to it, fails: check it",
+    errno.ESTALE: "The server has lost that folder: mount it again",
+    errno.EACCES: "Check your rights there",
+    errno.EPERM: "Check your rights there",
+    errno.EROFS: "Make that file system writable",
+    errno.EMFILE: "Allow more open files (`ulimit -n`)",
+}
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file atomically: it holds either the old content or all of the new."""
-    try:
-        data = text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise FileError(
-            f"cannot write {path}: half of a surrogate pair is not text. Nothing was changed."
-        ) from error
-    write_bytes(path, data)
-
-
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file atomically: a temporary file beside it, synced, then renamed over it."""
-    with _reported(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else NEW_FILE_MODE
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).chmod(mode)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+def touch(doing: str, path: Path) -> None:
+    """Called before every operation on a file or folder of ours: the place where tests let a disk fail."""
 
 
 @contextmanager
-def _reported(path: Path) -> Iterator[None]:
+def reading(path: Path, advice: str = "Check the path.") -> Iterator[None]:
+    """Whatever the system refuses while ``path`` is read is an error that names it and says what to do."""
     try:
+        touch("read", path)
         yield
     except (OSError, ValueError) as error:
-        raise FileError(f"cannot write {_shown(path)}: {_reason(error)}. Nothing was changed.") from error
+        raise FileError(f"cannot read {_shown(path)}: {_reason(error)}. {_advice(error, advice)}") from error
+
+
+@contextmanager
+def writing(path: Path, afterwards: str = "") -> Iterator[None]:
+    """Whatever the system refuses while ``path`` is changed is an error that names it and says what to do.
+
+    ``afterwards`` says how things are then.
+    """
+    try:
+        touch("write", path)
+        yield
+    except (OSError, ValueError) as error:
+        told = (
+            f"cannot write {_shown(path)}: {_reason(error)}. {_advice(error, 'Check the path.')} {afterwards}"
+        )
+        raise FileError(told.rstrip()) from error
+
+
+def _advice(error: Exception, otherwise: str) -> str:
+    known = _ADVICE.get(getattr(error, "errno", None) or 0)
+    return otherwise if known is None else f"{known}, then give the same command again."
 
 
 def _shown(path: Path) -> str:
@@ -98,12 +94,83 @@ def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
+def read_bytes(path: Path, max_bytes: int, advice: str = "Check the path.") -> bytes:
+    """The content of a file of at most ``max_bytes`` bytes."""
+    with reading(path, advice), path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        # A pipe does not know its size; where it is known, no more memory is asked for than that.
+        data = b"" if size > max_bytes else file.read() if size else file.read(max_bytes + 1)
+    if max(size, len(data)) > max_bytes:
+        raise FileError(f"{path} has more than the {max_bytes} bytes that are read. Is it the right file?")
+    return data
+
+
+def read_text(path: Path, max_bytes: int = MAX_JSON_BYTES) -> str:
+    """The text of a UTF-8 file of at most ``max_bytes`` bytes, without a byte order mark."""
+    try:
+        return read_bytes(path, max_bytes).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}).") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file atomically: it holds either the old content or all of the new."""
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise FileError(
+            f"cannot write {path}: half of a surrogate pair is not text. That file is as it was."
+        ) from error
+    write_bytes(path, data)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file atomically: a temporary file beside it, synced, then renamed over it."""
+    with writing(path, "That file is as it was."):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else NEW_FILE_MODE
+        touch("create", path)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=UNFINISHED)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                touch("sync", path)
+                os.fsync(file.fileno())
+            Path(name).chmod(mode)
+            touch("rename", path)
+            Path(name).replace(path)
+        except BaseException:
+            with suppress(OSError):  # a disk that fails keeps it; the next who works in the folder removes it
+                Path(name).unlink(missing_ok=True)
+            raise
+
+
+def is_unfinished(path: Path) -> bool:
+    """Whether this is what a process that was killed within :func:`write_bytes` left."""
+    return path.name.startswith(".") and path.name.endswith(UNFINISHED)
+
+
+def remove(path: Path) -> None:
+    """Delete a file, which need not be there."""
+    with writing(path):
+        path.unlink(missing_ok=True)
+
+
+def move(path: Path, to: Path) -> None:
+    """Give a file or folder another place on the same file system; folders on the way are made."""
+    with writing(to, f"{_shown(path)} is where it was."):
+        to.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(to)
+
+
 def exists(path: Path) -> bool:
     """Whether there is something at ``path``; False too for what can be no path (too long, a NUL byte).
 
     Any other failure is an error: a disk or server that does not answer must not pass for a missing file.
     """
     try:
+        touch("look", path)
         path.stat()
     except ValueError:  # a NUL byte
         return False
@@ -111,8 +178,8 @@ def exists(path: Path) -> bool:
         if error.errno in _NOT_THERE or getattr(error, "winerror", None) == _NO_NAME:
             return False
         raise FileError(
-            f"cannot look at {_shown(path)}: {_reason(error)}. It may well be there, so nothing was changed. Check the disk "
-            "and your rights, then do the same again."
+            f"cannot look at {_shown(path)}: {_reason(error)}. It may well be there, so it is not taken for missing. "
+            f"{_advice(error, 'Check the disk and your rights, then give the same command again.')}"
         ) from error
     return True
 

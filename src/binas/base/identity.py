@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from binas.base.errors import FileError
+from binas.base.files import reading
 
 LONGEST = 300  # characters of one change
 
@@ -21,11 +21,8 @@ def identity_of(mapping: Mapping[str, Any]) -> str:
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, read piece by piece."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}.") from error
+    with reading(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def flattened(mapping: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -11,20 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from binas.base.errors import FileError
-from binas.base.files import exists, parse_json, read_text, write_text
+from binas.base.files import exists, parse_json, read_text, write_text, writing
 
 
 def append_line(path: Path, value: Any) -> None:
     """Add one value at the end of a file, which need not be there yet."""
     line = _line(value)
-    try:
-        with path.open("a+b") as file:
-            if file.tell():
-                file.seek(-1, 2)
-                line = line if file.read() == b"\n" else "\n" + line
-            file.write(line.encode())
-    except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror}. Finished work is kept.") from error
+    with writing(path, "What was there is kept."), path.open("a+b") as file:
+        if file.tell():
+            file.seek(-1, 2)
+            line = line if file.read() == b"\n" else "\n" + line
+        file.write(line.encode())
 
 
 def write_lines(path: Path, values: Iterable[Any]) -> None:

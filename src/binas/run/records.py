@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FOLDER = "steps"
 # Settings that change how fast a step is done, not what it finds.
 SPEED_ONLY = (
-    *("train.checkpoint_seconds", "train.device", "train.processes"),
+    *("train.checkpoint_seconds", "train.device", "train.processes", "train.old_gib"),
     *("data.workers", "data.cache", "data.check_images"),
 )
 
@@ -45,8 +45,13 @@ class Record:
 def inputs_of(run: Run, step: Step) -> dict[str, Any]:
     """Everything a step depends on, by name; a step before it counts with the digest of its files."""
     chosen = {key: value for key, value in settings_of(run).items() if _within(key, step.settings)}
-    before = {f"files of {name}": outcome(run.folder, read_record(run.folder, name)) for name in step.after}
+    before = {files_of(name): outcome(run.folder, read_record(run.folder, name)) for name in step.after}
     return {"version": step.version, **chosen, **step.facts(run), **before}
+
+
+def files_of(step: str) -> str:
+    """The name of the input that stands for the files of a step before."""
+    return f"files of {step}"
 
 
 def settings_of(run: Run) -> dict[str, Any]:

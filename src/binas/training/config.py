@@ -131,6 +131,11 @@ class TrainSettings(Settings):
     heaviest: HeaviestPhase = Field(description="phase 1, the heaviest network")
     supernet: MultiPath = Field(description="phase 2, the supernet")
     checkpoint_seconds: float = Field(60.0, ge=0, description="time between checkpoints within an epoch")
+    old_gib: float = Field(
+        10.0,
+        ge=0,
+        description="GiB that RUN/old/ may hold of what was replaced; beyond, the oldest is deleted and the newest stays",
+    )
 
     @model_validator(mode="after")
     def _has_weights(self) -> TrainSettings:

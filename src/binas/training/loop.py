@@ -368,7 +368,7 @@ def check_identity(checkpoint: Checkpoint, identity: dict[str, Any], folder: Pat
     if changed:
         raise CheckpointError(
             f"{folder} holds a checkpoint of other settings: {'; '.join(changed[:3])}. Give another --out (or --name), "
-            "or delete that folder to train anew. Nothing was changed."
+            "or delete that folder to train anew. It was left as it is."
         )
 
 

@@ -33,6 +33,7 @@ from binas.training.checkpoint import (
     load_weights,
     read_tensors,
     remove_checkpoint,
+    remove_orphans,
     save_checkpoint,
     weights_digest,
 )
@@ -322,8 +323,10 @@ def _train_or_read(job: Job, result: Network, finish: Callable[[Network], None] 
             finish(network)
         if job.team.first:
             save_checkpoint(job.folder, WEIGHTS, network.state_dict(), {"identity": job.identity})
-            remove_checkpoint(job.folder, PROGRESS)
         job.team.wait()
+    if job.team.first:  # also where a kill came between the two
+        remove_checkpoint(job.folder, PROGRESS)
+        remove_orphans(job.folder)
     checkpoint = load_checkpoint(job.folder, WEIGHTS)  # so that all processes continue with the same
     check_identity(checkpoint, job.identity, job.folder)
     load_weights(result, checkpoint.tensors, str(job.folder))

@@ -37,7 +37,6 @@ from small_data import bars
 from binas.base.errors import BinasError
 from binas.cli.main import app
 from binas.run.log import read_log
-
 from tiny_run import PHASE, TAUGHT, write_config
 
 TIMES = ("seconds", "date", "time")  # keys of recorded times

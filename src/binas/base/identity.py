@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,15 @@ def flattened(mapping: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         nested = isinstance(value, Mapping)
         result |= flattened(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
     return result
+
+
+def only_lower(was: Mapping[str, Any], now: Mapping[str, Any], names: Collection[str]) -> bool:
+    """Whether nothing but the numbers ``names`` differs, and each of them became lower, or is given for the first time."""
+    different = [name for name in {*was, *now} if was.get(name) != now.get(name)]
+    return all(
+        name in names and now.get(name) is not None and (was.get(name) is None or now[name] < was[name])
+        for name in different
+    )
 
 
 def changes(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

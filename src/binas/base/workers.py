@@ -14,7 +14,6 @@ import itertools
 import json
 import os
 import queue
-import signal
 import subprocess
 import sys
 import threading
@@ -29,6 +28,7 @@ import numpy as np
 from binas.base import errors
 from binas.base.cores import ONE_THREAD
 from binas.base.errors import BinasError, WorkerError
+from binas.base.interrupts import Interrupted, ignore
 from binas.base.plugins import import_name
 from binas.base.progress import Progress
 
@@ -211,7 +211,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 def serve() -> NoReturn:
     """What a worker does: one piece after the other, until nobody can ask any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who asked is interrupted too, and ends us
+    ignore()  # the one who asked is interrupted too, and ends us
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what others print must not be taken for an answer
     asked: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
@@ -224,6 +224,8 @@ def serve() -> NoReturn:
                 opened = None  # frees what the last one held
                 opened = question["session"], import_name(question["make"])(*question["given"])
             _write(answers, {"result": opened[1](question["item"], _Told(answers))})
+        except Interrupted:  # by what the others of a team have heard
+            os._exit(0)
         except Exception as error:
             text = str(error) if isinstance(error, BinasError) else traceback.format_exc()
             _write(answers, {"error": [type(error).__name__, text]})

@@ -9,13 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
-from binas.base.errors import ConfigError, FileError
+from binas.base.errors import ConfigError, ExplodedError, FileError
 from binas.base.files import exists, is_unfinished, remove
-from binas.base.identity import changes, identity_of
+from binas.base.identity import changes, identity_of, only_lower
 from binas.base.lines import write_lines
 from binas.base.lock import locked
 from binas.base.progress import Progress, Several
@@ -62,7 +62,7 @@ def judge(run: Run, step: Step) -> State:
     if record is None:
         return State(step, "to do")
     inputs = inputs_of(run, step)
-    reasons = _changes(record.inputs, inputs)
+    reasons = [] if _eased(step, record, inputs) else _changes(record.inputs, inputs)
     if record.state == "started":
         return State(step, "stale" if reasons else "started", record, inputs, tuple(reasons))
     reasons += [f"{name} is missing" for name in missing(run.folder, record)]
@@ -75,6 +75,11 @@ def _changes(was: dict[str, Any], now: dict[str, Any]) -> list[str]:
     changed = [f"{key} changed" for key in files if was.get(key) != now.get(key)]
     plain = [{key: value for key, value in item.items() if key not in files} for item in (was, now)]
     return changes(*plain) + changed
+
+
+def _eased(step: Step, record: Record, inputs: dict[str, Any]) -> bool:
+    """Whether training that exploded is to go on more gently, as its error has advised."""
+    return record.exploded and only_lower(record.inputs, inputs, step.easing)
 
 
 def states(run: Run, steps: Sequence[Step]) -> list[State]:
@@ -106,7 +111,7 @@ def refuse_expensive(run: Run, steps: Sequence[Step]) -> None:
             **inputs_of(run, step),
             **{key: back[key] for key in map(_files_of, step.after) if key in back},
         }
-        changed = _changes(record.inputs, inputs)
+        changed = [] if _eased(step, record, inputs) else _changes(record.inputs, inputs)
         known = find_old(run.folder, step.name, identity_of(inputs)) if changed else None
         if known is not None:
             back[_files_of(step.name)] = outcome(*known)
@@ -244,9 +249,8 @@ def _watched(folder: Path, begun: Record, progress: Progress) -> Iterator[Progre
         spent = begun.seconds + time.perf_counter() - start
         why = str(error) or type(error).__name__
         with suppress(FileError):  # on a disk that fails, what failed first is what counts
-            write_record(
-                folder, Record(begun.step, "started", begun.identity, begun.inputs, begun.time, spent)
-            )
+            exploded = isinstance(error, ExplodedError)
+            write_record(folder, replace(begun, seconds=spent, exploded=exploded))
             log_event(folder, "failed", begun.step, seconds=round(spent, 3), why=why)
         raise
     finally:

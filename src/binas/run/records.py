@@ -30,7 +30,10 @@ SPEED_ONLY = (
 
 @dataclass(frozen=True)
 class Record:
-    """That a step was started, or finished, with these inputs; times in UTC, ``seconds`` those worked on it."""
+    """That a step was started, or finished, with these inputs; times in UTC, ``seconds`` those worked on it.
+
+    ``exploded`` says of one that was started that its training ended with numbers that are not finite.
+    """
 
     step: str
     state: Literal["started", "finished"]
@@ -40,6 +43,7 @@ class Record:
     seconds: float = 0.0
     files: tuple[str, ...] = ()
     machine: dict[str, str] = field(default_factory=dict)
+    exploded: bool = False
 
 
 def inputs_of(run: Run, step: Step) -> dict[str, Any]:

@@ -80,6 +80,12 @@ def weights_digest(network: torch.nn.Module) -> str:
     return hashlib.sha256(_pack(network.state_dict())).hexdigest()[:16]
 
 
+def first_not_finite(tensors: Mapping[str, Tensor]) -> str | None:
+    """The name of the first tensor with a number that is not finite; None where all are."""
+    floating = ((name, tensor) for name, tensor in tensors.items() if tensor.is_floating_point())
+    return next((name for name, tensor in floating if not tensor.isfinite().all()), None)
+
+
 def load_checkpoint(folder: Path, name: str) -> Checkpoint:
     """Read a checkpoint; a missing, cut off or changed file is an error that names it."""
     header = _header(folder / f"{name}.json")

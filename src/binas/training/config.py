@@ -15,6 +15,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Recipe = Literal["small", "imagenet"]
 
 
+EASING = ("learning_rate", "clip")  # settings that may be lowered when training has exploded
 GROWN = 0.6  # share of a phase after which images have their full size
 
 

@@ -12,6 +12,7 @@ import copy
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,20 +22,22 @@ from accelerate import Accelerator
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor, nn
 
-from binas.base.errors import CheckpointError, TrainingError
-from binas.base.identity import changes
+from binas.base.errors import CheckpointError, ExplodedError, TrainingError
+from binas.base.identity import changes, only_lower
+from binas.base.interrupts import Interrupted, noted, postponed
 from binas.data.augment import Augmentation, resize
 from binas.data.dataset import ImageData
 from binas.data.images import Batch
 from binas.supernet.network import keep_memory
 from binas.training.checkpoint import (
     Checkpoint,
+    first_not_finite,
     has_checkpoint,
     load_checkpoint,
     load_weights,
     save_checkpoint,
 )
-from binas.training.config import GROWN, Phase, TrainSettings
+from binas.training.config import EASING, GROWN, Phase, TrainSettings
 from binas.training.randomness import derived_seed
 from binas.training.reporting import Reporter
 from binas.training.team import ALONE, Shards, Team
@@ -141,6 +144,10 @@ class _Training:
         self.loss = 0.0  # sum over the batches of this epoch
         self.best = -math.inf
         self.saved = time.monotonic()
+        self.kept: tuple[int, int] | None = None  # epoch and batch of the last checkpoint
+        self.eased: list[
+            dict[str, Any]
+        ] = []  # where a rate or a clip was lowered on the way, and what it was
         if has_checkpoint(job.folder, PROGRESS):
             self._restore(load_checkpoint(job.folder, PROGRESS))
         self.stepper = job.accelerator.prepare(self.optimizer)
@@ -152,8 +159,9 @@ class _Training:
         try:
             if not self._position():
                 self._consider_start()
-            while self.epoch < job.phase.epochs:
-                self._one_epoch()
+            with nullcontext() if job.team.first else postponed():  # the others end when the first one does
+                while self.epoch < job.phase.epochs:
+                    self._one_epoch()
         finally:
             job.reporter.finish()
         network = self._result()
@@ -176,8 +184,9 @@ class _Training:
 
     def _one_epoch(self) -> None:
         self.network.train()
-        for batch in self._batches():
-            self._one_batch(batch)
+        with postponed():
+            for batch in self._batches():
+                self._one_batch(batch)
         self._finish_epoch()
 
     def _batches(self) -> Iterator[Batch]:
@@ -229,10 +238,7 @@ class _Training:
 
         value = self.shards.backward(shard_loss)
         if not math.isfinite(value):
-            raise TrainingError(
-                f"{job.name}: the loss became {value} in epoch {self.epoch + 1}, batch {done}. Lower "
-                f"{job.setting}.learning_rate or set {job.setting}.clip; the last checkpoint is kept."
-            )
+            raise self._exploded(f"the loss became {value} in epoch {self.epoch + 1}, batch {done}")
         if last:
             if phase.clip is not None:
                 job.accelerator.clip_grad_norm_(self.network.parameters(), phase.clip)
@@ -242,8 +248,37 @@ class _Training:
                 self.average.update(self.network)
         self.batch, self.loss = self.batch + 1, self.loss + value
         job.reporter.advance(self._position(), loss=value)
-        if last and time.monotonic() - self.saved >= job.config.checkpoint_seconds:
+        stop = self._told_to_stop() if last else None
+        if last and (stop or time.monotonic() - self.saved >= job.config.checkpoint_seconds):
             self._save()
+        if stop:
+            raise Interrupted(stop)
+
+    def _told_to_stop(self) -> int | None:
+        """The signal that one of the processes has heard, the same for all of them; None without one."""
+        heard, device = noted() or 0, self.job.accelerator.device
+        if self.job.team.size > 1:
+            heard = int(self.job.team.gather(torch.tensor([heard], device=device)).max())
+        return heard or None
+
+    def _exploded(self, what: str) -> ExplodedError:
+        """The error of weights that are no longer of use, and how to go on."""
+        job = self.job
+        where = "the beginning" if self.kept is None else "epoch {}, batch {}".format(*self.kept)
+        return ExplodedError(
+            f"{job.name}: {what}. Lower {job.setting}.learning_rate, now {job.phase.learning_rate:g}, or set or lower "
+            f"{job.setting}.clip, such as --set {job.setting}.clip=1: with that the same command goes on from {where}, "
+            "the last good checkpoint. Should that explode too, train anew with --redo."
+        )
+
+    def _check_finite(self) -> None:
+        """A step can leave weights that no loss has seen yet."""
+        for module in (self.network, self._result()):
+            name = first_not_finite(module.state_dict())
+            if name is not None:
+                raise self._exploded(
+                    f"{name} is no longer finite after epoch {self.epoch}, batch {self.batch}"
+                )
 
     def _rate(self, batch: int) -> float:
         """The learning rate of the optimizer step that a batch of this epoch belongs to."""
@@ -254,9 +289,14 @@ class _Training:
 
     def _finish_epoch(self) -> None:
         job, loss, rate = self.job, self.loss / self.batches, self._rate(self.batches - 1)
-        self.epoch, self.batch, self.loss = self.epoch + 1, 0, 0.0
+        self._check_finite()
         network = self._result().eval()
-        metrics = job.measure(network)
+        try:
+            metrics = job.measure(network)
+        except Interrupted:  # which may take long: the epoch is kept as it is, and validated again later
+            self._save()
+            raise
+        self.epoch, self.batch, self.loss = self.epoch + 1, 0, 0.0
         self._keep_if_best(network, metrics)
         job.reporter.record(self.epoch, self._position(), {"loss": loss, "learning_rate": rate, **metrics})
         self._save()
@@ -267,6 +307,7 @@ class _Training:
         self.saved = time.monotonic()
         if not job.team.first:
             return
+        self._check_finite()
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
         for index, entries in state.items():
             tensors |= {f"optimizer.{index}.{key}": t for key, t in entries.items() if isinstance(t, Tensor)}
@@ -282,12 +323,13 @@ class _Training:
             average_steps=self.average.steps if self.average else 0,
             scaler=scaler.state_dict() if scaler is not None else None,
         )
-        values = {"identity": job.identity, "place": place.model_dump(mode="json")}
+        values = {"identity": job.identity, "place": place.model_dump(mode="json"), "eased": self.eased}
         save_checkpoint(job.folder, PROGRESS, tensors, values)
+        self.kept = self.epoch, self.batch
 
     def _restore(self, found: Checkpoint) -> None:
         job, parts = self.job, _by_prefix(found.tensors)
-        check_identity(found, job.identity, job.folder)
+        self._check_own(found)
         load_weights(self.network, parts.get("network", {}), str(job.folder))
         state: dict[int, dict[str, Tensor]] = {}
         for name, value in parts.get("optimizer", {}).items():
@@ -304,6 +346,22 @@ class _Training:
         torch.set_rng_state(found.tensors["generator"])
         self.epoch, self.batch, self.loss = place.epoch, place.batch, place.loss
         self.best = -math.inf if place.best is None else place.best
+        self.kept = place.epoch, place.batch
+        self._note_eased(found, place)
+
+    def _check_own(self, found: Checkpoint) -> None:
+        """Refuse the checkpoint of something else; one with a higher rate or clip is that of a training that exploded."""
+        was = found.values.get("identity")
+        if not (isinstance(was, dict) and only_lower(was, self.job.identity, EASING)):
+            check_identity(found, self.job.identity, self.job.folder)
+
+    def _note_eased(self, found: Checkpoint, place: Place) -> None:
+        """Remember with what the steps before this place were done, where that was something else."""
+        was, before = found.values["identity"], found.values.get("eased", [])
+        self.eased = list(before) if isinstance(before, list) else []
+        if was != self.job.identity:
+            old = {name: was.get(name) for name in EASING}
+            self.eased.append({"until_epoch": place.epoch, "until_batch": place.batch, **old})
 
 
 def check_shards(job: Job) -> int:

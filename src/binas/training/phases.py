@@ -16,7 +16,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from binas.base.errors import DataError, TrainingError
+from binas.base.errors import DataError, ExplodedError, TrainingError
 from binas.base.identity import flattened
 from binas.data.augment import Augmentation
 from binas.data.dataset import ImageData
@@ -28,6 +28,7 @@ from binas.supernet.paths import sample_paths, with_extremes
 from binas.supernet.static import StaticNetwork
 from binas.training.calibration import recalibrate
 from binas.training.checkpoint import (
+    first_not_finite,
     has_checkpoint,
     load_checkpoint,
     load_weights,
@@ -321,6 +322,12 @@ def _train_or_read(job: Job, result: Network, finish: Callable[[Network], None] 
         network = cast(Network, fit(job))
         if finish:
             finish(network)
+        name = first_not_finite(network.state_dict())
+        if name is not None:
+            raise ExplodedError(
+                f"{job.name}: {name} is not finite when all is done. Lower {job.setting}.learning_rate and train this "
+                "phase anew with --redo."
+            )
         if job.team.first:
             save_checkpoint(job.folder, WEIGHTS, network.state_dict(), {"identity": job.identity})
         job.team.wait()

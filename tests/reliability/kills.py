@@ -191,12 +191,12 @@ class Killer:
         dies = dying_at(number, place / "run") if by_file else lambda: None
         process = start(self._command(config, place / "run"), place / "output.txt", dies)
         ends = time.monotonic() + (HUNG if by_file else moment)
-        status = _wait(process, ends)
+        status = wait_for(process, ends)
         if status is None:
             workers = children(process) if by_worker else []
             victim = self.rng.choice(workers) if workers else process
             os.kill(victim, signal.SIGKILL)
-            status = _wait(process, time.monotonic() + HUNG)
+            status = wait_for(process, time.monotonic() + HUNG)
         if status is None:
             self.problems.append(f"{place.name}: a process did not end")
             os.kill(process, signal.SIGKILL)
@@ -206,22 +206,22 @@ class Killer:
         if code == 0:
             return None
         self.kills += 1
-        if code != -signal.SIGKILL and "worker process" not in _last(place / "output.txt"):
-            self.problems.append(f"{place.name}: exit code {code}: {_last(place / 'output.txt')}")
+        if code != -signal.SIGKILL and "worker process" not in last_words(place / "output.txt"):
+            self.problems.append(f"{place.name}: exit code {code}: {last_words(place / 'output.txt')}")
         return code
 
     def _finish(self, config: Path, folder: Path, output: Path) -> None:
         """Let a run get to its end."""
         folder.parent.mkdir(parents=True, exist_ok=True)
-        status = _wait(start(self._command(config, folder), output), time.monotonic() + HUNG)
+        status = wait_for(start(self._command(config, folder), output), time.monotonic() + HUNG)
         if status is None or os.waitstatus_to_exitcode(status) != 0:
-            self.problems.append(f"{folder.parent.name} did not get to its end: {_last(output)}")
+            self.problems.append(f"{folder.parent.name} did not get to its end: {last_words(output)}")
 
     def _command(self, config: Path, folder: Path) -> list[str]:
         return ["run", str(config), "--out", str(folder), "--quiet"]
 
 
-def _wait(process: int, until: float) -> int | None:
+def wait_for(process: int, until: float) -> int | None:
     """The status of a process that has ended; None where it has not at that time."""
     while time.monotonic() < until:
         ended, status = os.waitpid(process, os.WNOHANG)
@@ -231,7 +231,7 @@ def _wait(process: int, until: float) -> int | None:
     return None
 
 
-def _last(output: Path) -> str:
+def last_words(output: Path) -> str:
     lines = output.read_text(errors="replace").strip().splitlines() if output.exists() else []
     return lines[-1] if lines else "nothing was said"
 

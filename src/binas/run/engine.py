@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from binas.base.errors import ConfigError, ExplodedError, FileError
 from binas.base.files import exists, is_unfinished, remove
 from binas.base.identity import changes, identity_of, only_lower
-from binas.base.lines import write_lines
 from binas.base.lock import locked
 from binas.base.progress import Progress, Several
 from binas.costs.machine import describe_machine
 from binas.run.config import FILE, load_config
 from binas.run.log import log_event, now
-from binas.run.old import OLD, bring_back, find_old, keep_old, limit_old
+from binas.run.old import OLD, bring_back, find_old, keep_figures_of, keep_old, limit_old
 from binas.run.plan import expectation
 from binas.run.records import (
     FOLDER as RECORDS,
@@ -37,7 +36,6 @@ from binas.run.records import (
 )
 from binas.tasks._base import Step
 from binas.training.config import TrainSettings
-from binas.training.reporting import LINES, read_metrics
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -302,8 +300,7 @@ def _set_aside(folder: Path, step: Step, progress: Progress, more: Sequence[str]
     if not files:
         return
     place = keep_old(folder, step.name, names)
-    if step.expensive and exists(folder / LINES):  # figures of this training are about to be replaced
-        write_lines(place / LINES, read_metrics(folder))
+    keep_figures_of(folder, step.name, place)
     progress.say(f"{step.name}: {', '.join(files)} of before moved to {place.relative_to(folder)}")
 
 

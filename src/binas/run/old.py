@@ -7,8 +7,9 @@ once what replaced it is finished; the newest always stays.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from binas.base.files import exists, move, writing
 from binas.base.lines import write_lines
@@ -71,7 +72,7 @@ def bring_back(folder: Path, step: str, place: Path, progress: Progress) -> None
         if path.name not in (RECORDS, LINES):
             move(path, folder / path.name)
     if exists(place / LINES):
-        _bring_back_figures(folder, place, step.rpartition(".")[2])
+        _bring_back_figures(folder, place, step)
     record = f"{RECORDS}/{step}.json"
     move(place / record, folder / record)
     drop(place)
@@ -79,10 +80,21 @@ def bring_back(folder: Path, step: str, place: Path, progress: Progress) -> None
     progress.say(f"{step}: done before with these inputs, brought back from {place.relative_to(folder)}")
 
 
-def _bring_back_figures(folder: Path, place: Path, phase: str) -> None:
-    others = [line for line in read_metrics(folder) if line["phase"] != phase]
-    own = [line for line in read_metrics(place) if line["phase"] == phase]
-    write_lines(folder / LINES, [*others, *own])
+def keep_figures_of(folder: Path, step: str, place: Path) -> None:
+    """Copy a step's figures, which are about to be replaced, to where its files were moved to."""
+    own = [line for line in read_metrics(folder) if _is_of(line, step)]
+    if own:
+        write_lines(place / LINES, own)
+
+
+def _bring_back_figures(folder: Path, place: Path, step: str) -> None:
+    others = [line for line in read_metrics(folder) if not _is_of(line, step)]
+    write_lines(folder / LINES, [*others, *read_metrics(place)])
+
+
+def _is_of(line: Mapping[str, Any], step: str) -> bool:
+    """Whether a line of figures is a step's: its phase begins with the last part of the step's name."""
+    return str(line["phase"]).split(" ")[0] == step.rpartition(".")[2]
 
 
 def limit_old(folder: Path, gib: float, progress: Progress) -> None:

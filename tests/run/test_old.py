@@ -89,5 +89,5 @@ def test_the_network_tuned_by_its_own_command_is_the_runs(copied, finished):
     made = {path: path.stat().st_mtime_ns for path in (copied / "networks" / record.name).rglob("*.*")}
     assert "finetune" in run_json("--out", copied)["done"]
     assert made.items() <= {path: path.stat().st_mtime_ns for path in made}.items()
-    assert not (copied / "old").exists()
+    assert list((copied / "old").glob("*-finetune")) == []
     assert final(copied) == final(finished)

@@ -36,6 +36,7 @@ from small_data import bars
 
 from binas.base.errors import BinasError
 from binas.cli.main import app
+from binas.report import frontier_numbers
 from binas.run.log import read_log
 from tiny_run import PHASE, TAUGHT, write_config
 
@@ -100,6 +101,7 @@ def start(arguments: list[str], output: Path, dies: Callable[[], None] = lambda:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
         torch.set_num_threads(1)
+        frontier_numbers.RUNNER_SECONDS = HUNG  # a page holds as many runners-up as fit into a time
         dies()
         os._exit(_do(arguments))
     finally:

@@ -47,7 +47,7 @@ class TestWriting:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(Path if step == "replace" else os, step, fail)
-        with pytest.raises(FileError, match=r"table\.json.*No space left.*Nothing was changed"):
+        with pytest.raises(FileError, match=r"table\.json.*No space left.*as it was"):
             write_text(target, "new" * 1000)
         assert target.read_text() == "old"
         assert listing(tmp_path) == ["table.json"]

@@ -127,7 +127,7 @@ def test_one_that_is_told_to_stop_tells_the_first(tmp_path):
     work = """
     import signal
     heard = threading.Event()
-    for number in ranks.STOPS:
+    for number in ranks.SIGNALS:
         signal.signal(number, lambda n, _: (print("told", n, flush=True), heard.set()))
     print("busy", flush=True)
     while not heard.wait(0.05):

@@ -85,5 +85,5 @@ def test_the_file_is_written_whole_or_not_at_all(tmp_path, text):
     write_report(full_report(), path)
     assert path.read_text(encoding="utf-8") == text
     assert [item.name for item in path.parent.iterdir()] == ["report.html"]
-    with pytest.raises(FileError, match="Nothing was changed"):
+    with pytest.raises(FileError, match="as it was"):
         write_report(full_report(), path / "inside")

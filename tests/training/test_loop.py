@@ -1,5 +1,7 @@
 import json
 import math
+import os
+import signal
 from dataclasses import replace
 
 import pytest
@@ -8,12 +10,13 @@ from small_data import bar_data, bench, quick
 from small_networks import BOTTLENECK, MBCONV
 from torch import nn
 
-from binas.base.errors import CheckpointError, FileError, TrainingError
+from binas.base.errors import CheckpointError, ExplodedError, FileError, TrainingError
+from binas.base.interrupts import SIGNALS, Interrupted, listening
 from binas.base.progress import Progress
 from binas.training import Reporter, make_accelerator, train_heaviest, train_supernet
-from binas.training.checkpoint import load_checkpoint
+from binas.training.checkpoint import first_not_finite, load_checkpoint
 from binas.training.config import Phase
-from binas.training.loop import Average, Job, fit, image_side, learning_rate
+from binas.training.loop import PROGRESS, Average, Job, fit, image_side, learning_rate
 from binas.training.losses import soft_cross_entropy, targets
 from binas.training.reporting import keep_figures, read_metrics
 
@@ -181,6 +184,79 @@ def test_a_loss_that_is_no_number_stops_with_advice(tmp_path):
     broken = replace(job, loss_of=lambda model, step: job.loss_of(model, step) * math.nan)
     with pytest.raises(TrainingError, match=r"learning_rate"):
         fit(broken)
+
+
+def identified(job):
+    """The job with an identity that its rate and its clip are part of, as those of a run are."""
+    return replace(job, identity={"learning_rate": job.phase.learning_rate, "clip": job.phase.clip})
+
+
+def test_after_an_explosion_a_lower_rate_or_clipping_goes_on_from_the_last_good_checkpoint(tmp_path):
+    job = identified(linear_job(tmp_path, epochs=3))
+
+    def explodes(model, step):
+        return job.loss_of(model, step) * (math.nan if (step.epoch, step.batch) == (2, 1) else 1)
+
+    with pytest.raises(ExplodedError, match=r"clip=1: .* goes on from epoch 2, batch 0"):
+        fit(replace(job, loss_of=explodes))
+    with pytest.raises(CheckpointError, match=r"learning_rate was 0\.01, now 0\.02"):
+        fit(identified(linear_job(tmp_path, epochs=3, learning_rate=0.02)))
+    gentle = identified(linear_job(tmp_path, epochs=3, clip=1.0))
+    began = []
+    fit(replace(gentle, loss_of=lambda model, step: began.append(step.epoch) or job.loss_of(model, step)))
+    assert set(began) == {2}
+    kept = load_checkpoint(tmp_path, PROGRESS).values
+    was = {"learning_rate": 0.01, "clip": None}
+    assert (kept["identity"], kept["eased"]) == (
+        gentle.identity,
+        [{"until_epoch": 2, "until_batch": 0, **was}],
+    )
+
+
+def test_weights_that_are_not_finite_are_neither_kept_nor_a_result(tmp_path):
+    """The last step of all leaves them: no loss sees them any more."""
+    job = linear_job(tmp_path, epochs=2)
+    last = len(job.data.train) // job.phase.batch_size - 1
+
+    def loss_of(model, step):
+        grown = math.inf if (step.epoch, step.batch) == (1, last) else 1.0
+        model[1].weight.register_hook(lambda gradient: gradient * grown)
+        return job.loss_of(model, step)
+
+    with pytest.raises(ExplodedError, match=r"1\.weight is no longer finite"):
+        fit(replace(job, loss_of=loss_of))
+    kept = load_checkpoint(tmp_path, PROGRESS)
+    assert kept.values["place"]["epoch"] == 1
+    assert first_not_finite(kept.tensors) is None
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_lets_the_batch_end_and_keeps_a_checkpoint(tmp_path, number):
+    whole = fit(linear_job(tmp_path / "whole", epochs=2))
+
+    class Signalled(Reporter):
+        def advance(self, done, **values):
+            if done == 3:
+                os.kill(os.getpid(), number)
+
+    job = linear_job(tmp_path / "run", epochs=2)
+    with listening(), pytest.raises(Interrupted, match=number.name):
+        fit(replace(job, reporter=Signalled()))
+    assert load_checkpoint(tmp_path / "run", PROGRESS).values["place"]["batch"] == 3
+    resumed = fit(linear_job(tmp_path / "run", epochs=2))
+    assert torch.equal(resumed[1].weight, whole[1].weight)
+
+
+def test_a_signal_during_validation_keeps_the_epoch(tmp_path):
+    job = linear_job(tmp_path, epochs=1)
+    with listening(), pytest.raises(Interrupted):
+        fit(replace(job, measure=lambda network: os.kill(os.getpid(), signal.SIGTERM) or {}))
+    place = load_checkpoint(tmp_path, PROGRESS).values["place"]
+    assert (place["epoch"], place["batch"]) == (0, len(job.data.train) // job.phase.batch_size)
+    trained = []
+    resumed = linear_job(tmp_path, epochs=1)
+    fit(replace(resumed, loss_of=lambda *_: trained.append(1), measure=lambda network: {}))
+    assert trained == []
 
 
 def test_a_batch_larger_than_the_data_is_refused(tmp_path):

@@ -49,6 +49,10 @@ class TrainingError(BinasError):
     """Training cannot start, or cannot go on."""
 
 
+class ExplodedError(TrainingError):
+    """Weights, or what a network makes of images, are no longer finite numbers."""
+
+
 class CheckpointError(BinasError):
     """A checkpoint is damaged, or was made for another space, network or configuration."""
 

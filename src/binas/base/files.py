@@ -16,7 +16,7 @@ import stat
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -33,6 +33,7 @@ MAX_JSON_VALUES = 5_000_000
 MAX_DIGITS = 300  # of a whole number: more do not fit a floating point number
 MAX_DEPTH = 40
 NEW_FILE_MODE = 0o644
+UNFINISHED = ".part"  # how the names of files end that are being written
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _NO_NAME = 123  # Windows: characters that no file name can have
@@ -43,12 +44,71 @@ Key = tuple[str | int, ...]
 _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def open_regular(path: Path) -> BufferedReader:
-    """Open a file to read its bytes; anything but a regular file (a pipe, a device, a folder) is refused, not waited for."""
+# What to do about an error of the system, in its own words first.
+_ADVICE = {
+    errno.ENOSPC: "Free some space there",
+    errno.EDQUOT: "Free some of your quota there",
+    errno.EIO: "The disk, or the way to it, fails: check it",
+    errno.ESTALE: "The server has lost that folder: mount it again",
+    errno.EACCES: "Check your rights there",
+    errno.EPERM: "Check your rights there",
+    errno.EROFS: "Make that file system writable",
+    errno.EMFILE: "Allow more open files (`ulimit -n`)",
+}
+
+
+def touch(doing: str, path: Path) -> None:
+    """Called before every operation on a file or folder of ours: the place where tests let a disk fail."""
+
+
+@contextmanager
+def reading(path: Path, advice: str = "Check the path.") -> Iterator[None]:
+    """Whatever the system refuses while ``path`` is read is an error that names it and says what to do."""
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        touch("read", path)
+        yield
     except (OSError, ValueError) as error:
-        raise FileError(f"cannot read {_shown(path)}: {_reason(error)}. Check the path.") from error
+        raise FileError(f"cannot read {_shown(path)}: {_reason(error)}. {_advice(error, advice)}") from error
+
+
+@contextmanager
+def writing(path: Path, afterwards: str = "") -> Iterator[None]:
+    """Whatever the system refuses while ``path`` is changed is an error that names it and says what to do.
+
+    ``afterwards`` says how things are then.
+    """
+    try:
+        touch("write", path)
+        yield
+    except (OSError, ValueError) as error:
+        told = (
+            f"cannot write {_shown(path)}: {_reason(error)}. {_advice(error, 'Check the path.')} {afterwards}"
+        )
+        raise FileError(told.rstrip()) from error
+
+
+def _advice(error: Exception, otherwise: str) -> str:
+    known = _ADVICE.get(getattr(error, "errno", None) or 0)
+    return otherwise if known is None else f"{known}, then give the same command again."
+
+
+def _shown(path: Path) -> str:
+    text = str(path)
+    return text if len(text) <= 300 else text[:300] + "..."
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def open_regular(path: Path, advice: str = "Check the path.") -> BufferedReader:
+    """Open a file to read its bytes; anything but a regular file (a pipe, a device, a folder) is refused, not waited for."""
+    with reading(path, advice):
+        return _opened(path)
+
+
+def _opened(path: Path) -> BufferedReader:
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not is_regular(handle):
         os.close(handle)
         raise FileError(f"cannot read {_shown(path)}: it is not a regular file. Copy its content into one.")
@@ -63,14 +123,11 @@ def is_regular(place: Path | int) -> bool:
         return False
 
 
-def read_bytes(path: Path, max_bytes: int) -> bytes:
+def read_bytes(path: Path, max_bytes: int, advice: str = "Check the path.") -> bytes:
     """The bytes of a regular file of at most ``max_bytes``."""
-    with open_regular(path) as file:
-        try:
-            size = os.fstat(file.fileno()).st_size
-            data = b"" if size > max_bytes else file.read(size + 1)
-        except OSError as error:
-            raise FileError(f"cannot read {_shown(path)}: {_reason(error)}. Check the disk.") from error
+    with reading(path, advice), _opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = b"" if size > max_bytes else file.read(size + 1)
     if max(size, len(data)) > max_bytes:
         raise FileError(
             f"{_shown(path)} has more than the {max_bytes} bytes that are read. Is it the right file?"
@@ -80,9 +137,8 @@ def read_bytes(path: Path, max_bytes: int) -> bytes:
 
 def read_text(path: Path, max_bytes: int = MAX_JSON_BYTES) -> str:
     """The text of a UTF-8 file of at most ``max_bytes`` bytes, without a byte order mark."""
-    data = read_bytes(path, max_bytes)
     try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        return read_bytes(path, max_bytes).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise FileError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}).") from error
 
@@ -93,44 +149,49 @@ def write_text(path: Path, text: str) -> None:
         data = text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise FileError(
-            f"cannot write {path}: half of a surrogate pair is not text. Nothing was changed."
+            f"cannot write {path}: half of a surrogate pair is not text. That file is as it was."
         ) from error
     write_bytes(path, data)
 
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file atomically: a temporary file beside it, synced, then renamed over it."""
-    with _reported(path):
+    with writing(path, "That file is as it was."):
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else NEW_FILE_MODE
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+        touch("create", path)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=UNFINISHED)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
+                touch("sync", path)
                 os.fsync(file.fileno())
             Path(name).chmod(mode)
+            touch("rename", path)
             Path(name).replace(path)
         except BaseException:
-            Path(name).unlink(missing_ok=True)
+            with suppress(OSError):  # a disk that fails keeps it; the next who works in the folder removes it
+                Path(name).unlink(missing_ok=True)
             raise
 
 
-@contextmanager
-def _reported(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        raise FileError(f"cannot write {_shown(path)}: {_reason(error)}. Nothing was changed.") from error
+def is_unfinished(path: Path) -> bool:
+    """Whether this is what a process that was killed within :func:`write_bytes` left."""
+    return path.name.startswith(".") and path.name.endswith(UNFINISHED)
 
 
-def _shown(path: Path) -> str:
-    text = str(path)
-    return text if len(text) <= 300 else text[:300] + "..."
+def remove(path: Path) -> None:
+    """Delete a file, which need not be there."""
+    with writing(path):
+        path.unlink(missing_ok=True)
 
 
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
+def move(path: Path, to: Path) -> None:
+    """Give a file or folder another place on the same file system; folders on the way are made."""
+    with writing(to, f"{_shown(path)} is where it was."):
+        to.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(to)
 
 
 def exists(path: Path) -> bool:
@@ -139,6 +200,7 @@ def exists(path: Path) -> bool:
     Any other failure is an error: a disk or server that does not answer must not pass for a missing file.
     """
     try:
+        touch("look", path)
         path.stat()
     except ValueError:  # a NUL byte
         return False
@@ -146,8 +208,8 @@ def exists(path: Path) -> bool:
         if error.errno in _NOT_THERE or getattr(error, "winerror", None) == _NO_NAME:
             return False
         raise FileError(
-            f"cannot look at {_shown(path)}: {_reason(error)}. It may well be there, so nothing was changed. Check the disk "
-            "and your rights, then do the same again."
+            f"cannot look at {_shown(path)}: {_reason(error)}. It may well be there, so it is not taken for missing. "
+            f"{_advice(error, 'Check the disk and your rights, then give the same command again.')}"
         ) from error
     return True
 

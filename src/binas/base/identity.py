@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from binas.base.errors import FileError
-from binas.base.files import open_regular
+from binas.base.files import open_regular, reading
 
 LONGEST = 300  # characters of one change
 
@@ -22,11 +21,8 @@ def identity_of(mapping: Mapping[str, Any]) -> str:
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, read piece by piece."""
-    try:
-        with open_regular(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}.") from error
+    with reading(path), open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def flattened(mapping: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -36,6 +32,15 @@ def flattened(mapping: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         nested = isinstance(value, Mapping)
         result |= flattened(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
     return result
+
+
+def only_lower(was: Mapping[str, Any], now: Mapping[str, Any], names: Collection[str]) -> bool:
+    """Whether nothing but the numbers ``names`` differs, and each of them became lower, or is given for the first time."""
+    different = [name for name in {*was, *now} if was.get(name) != now.get(name)]
+    return all(
+        name in names and now.get(name) is not None and (was.get(name) is None or now[name] < was[name])
+        for name in different
+    )
 
 
 def changes(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

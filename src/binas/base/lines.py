@@ -5,7 +5,6 @@ What is appended later stands on a line of its own; whoever reads passes over th
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from collections.abc import Iterable
@@ -15,30 +14,28 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from binas.base.errors import FileError
-from binas.base.files import NEW_FILE_MODE, exists, is_regular, parse_json, read_text, write_text
+from binas.base.files import NEW_FILE_MODE, exists, is_regular, parse_json, read_text, write_text, writing
 
 
 def append_line(path: Path, value: Any) -> None:
     """Add one value at the end of a file, which need not be there yet; a link is not followed out of its folder."""
     line = _line(value)
-    try:
-        with _open_to_append(path) as file:
-            if file.tell():
-                file.seek(-1, 2)
-                line = line if file.read() == b"\n" else "\n" + line
-            file.write(line.encode())
-    except OSError as error:
-        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
-        raise FileError(f"cannot write {path}: {reason}. Finished work is kept.") from error
+    with writing(path, "What was there is kept."), _open_to_append(path) as file:
+        if file.tell():
+            file.seek(-1, 2)
+            line = line if file.read() == b"\n" else "\n" + line
+        file.write(line.encode())
 
 
 def _open_to_append(path: Path) -> BinaryIO:
+    if path.is_symlink():
+        raise FileError(f"cannot write {path}: it is a link. What was there is kept.")
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
     optional = (getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
     handle = os.open(path, reduce(or_, optional, flags), NEW_FILE_MODE)
     if not is_regular(handle):
         os.close(handle)
-        raise FileError(f"cannot write {path}: it is not a regular file. Finished work is kept.")
+        raise FileError(f"cannot write {path}: it is not a regular file. What was there is kept.")
     return os.fdopen(handle, "a+b")
 
 

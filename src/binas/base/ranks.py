@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn, Protocol
 
 from binas.base.errors import ConfigError, WorkerError
+from binas.base.interrupts import SIGNALS, noted
 from binas.base.launch import Launch
 from binas.base.workers import Answers, Worker, answer_all, read_line, write_line
 from binas.version import __version__
@@ -28,9 +29,6 @@ COMING_SECONDS = 600.0  # until all processes must have come: machines do not st
 ALARM_SECONDS = 5.0  # that the first process has to say by itself what has happened to another
 TOLD_SECONDS = 1.0  # within which a launcher tells all processes to stop
 GREETING_BYTES = 1000
-STOPS = tuple(
-    getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGUSR1") if hasattr(signal, name)
-)  # not all systems have all
 
 
 class Store(Protocol):
@@ -114,7 +112,7 @@ _stopped = threading.Event()
 
 def _stop_too(number: int) -> None:
     """Do as one of the others was told; all of them may have been, and a second signal would be taken for impatience."""
-    if not _stopped.is_set():
+    if not _stopped.is_set() and noted() is None:
         _stopped.set()
         os.kill(os.getpid(), number)
 
@@ -195,7 +193,7 @@ def dismiss_all(ranks: Sequence[Rank], code: int) -> None:
 
 def hold_signals() -> None:
     """In another process than the first, before any thread starts: let signals wait until :func:`follow` takes them."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
 def follow(store: Store, launch: Launch) -> NoReturn:
@@ -214,7 +212,7 @@ def follow(store: Store, launch: Launch) -> NoReturn:
 
 def _pass_on_stops(tell: Answers) -> None:
     """Who is told to stop tells the first process, unless that was told too: it keeps what there is and lets all end."""
-    number = int(signal.sigwait(STOPS))
+    number = int(signal.sigwait(SIGNALS))
     time.sleep(TOLD_SECONDS)
     try:
         tell(-1, {"stop": number})

@@ -15,7 +15,6 @@ import itertools
 import json
 import os
 import queue
-import signal
 import subprocess
 import sys
 import threading
@@ -30,6 +29,7 @@ import numpy as np
 from binas.base import errors
 from binas.base.cores import ONE_THREAD
 from binas.base.errors import BinasError, WorkerError
+from binas.base.interrupts import Interrupted, ignore
 from binas.base.plugins import import_name
 from binas.base.progress import Progress
 
@@ -276,7 +276,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 def serve() -> NoReturn:
     """What a worker does whom another process has started: answer until nobody can ask any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who asked is interrupted too, and ends us
+    ignore()  # the one who asked is interrupted too, and ends us
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what others print must not be taken for an answer
     answer_all(sys.stdin.buffer, Answers(answers), lambda: os._exit(0))
@@ -316,6 +316,8 @@ def answer_all(
                 opened = None  # frees what the last one held
                 opened = session, import_name(question["make"])(*question["given"])
             tell(session, {"result": opened[1](question["item"], _Told(tell, session))})
+        except Interrupted:  # by what the others of a team have heard: the first one says when to leave
+            threading.Event().wait()
         except Exception as error:
             text = str(error) if isinstance(error, BinasError) else traceback.format_exc()
             tell(session, {"error": [type(error).__name__, text]})

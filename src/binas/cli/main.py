@@ -23,6 +23,7 @@ from typing import Annotated  # noqa: E402
 import typer  # noqa: E402
 
 from binas.base.errors import BinasError  # noqa: E402
+from binas.base.interrupts import Interrupted, listening  # noqa: E402
 from binas.base.launch import take_launch  # noqa: E402
 from binas.base.packages import explain_import  # noqa: E402
 from binas.cli import (  # noqa: E402
@@ -37,6 +38,8 @@ from binas.cli import (  # noqa: E402
 from binas.version import __version__  # noqa: E402
 
 gc.enable()
+
+GO_ON = "What is finished is kept: the same command goes on from there."
 
 app = typer.Typer(
     name="binas",
@@ -83,8 +86,9 @@ def main() -> None:
 
 def _run(ending: ExitStack) -> None:
     try:
-        _take_part(ending)
-        app()
+        with listening():
+            _take_part(ending)
+            app()
     except BinasError as error:
         _leave(f"error: {error}")
     except ModuleNotFoundError as error:  # a package of an extra; anything else is a bug, and shown as one
@@ -93,12 +97,32 @@ def _run(ending: ExitStack) -> None:
             raise
         _leave(f"error: {missing}")
     except OSError as error:
+        told = _what_failed(error)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):  # the reader of our output went away, as in `binas ... | head`
             sys.exit(0)
-        _leave(f"error: the answer could not be written: {error.strerror or error}.")
-    except KeyboardInterrupt:
-        _leave("interrupted", 130)
+        _leave(f"error: {told}")
+    except Interrupted as interruption:
+        _leave(f"{interruption}. {GO_ON}", interruption.exit_code)
+
+
+def _can_answer() -> bool:
+    """Whether what was printed can be delivered."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return False
+    return True
+
+
+def _what_failed(error: OSError) -> str:
+    """An error of the system that nobody has explained: with the file it is about, where there is one."""
+    reason = error.strerror or str(error)
+    if error.filename is not None:
+        return f"{os.fsdecode(error.filename)} cannot be used: {reason}. Check it, then give the same command again."
+    if not _can_answer():
+        return f"the answer could not be written: {reason}."
+    return f"{reason}, and the system does not say where. Check disks and connections, then give the same command again."
 
 
 def _take_part(ending: ExitStack) -> None:

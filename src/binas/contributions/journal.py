@@ -19,13 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import CheckpointError, FileError
-from binas.base.files import dump_json, exists, read_json, write_bytes, write_text
+from binas.base.files import dump_json, exists, read_bytes, read_json, remove, write_bytes, write_text
 from binas.base.identity import changes
 from binas.contributions.outcomes import Outcomes, first_impossible
 
 FORMAT, VERSION = "binas/outcomes", 2
 HEADER = "journal.json"
 AGAIN = "Delete it; the pass is measured again."
+MAX_BYTES = 4 * 2**30  # of a pass
 ENTRY = np.dtype([("correct", "<f4"), ("log_probability", "<f4")])
 
 
@@ -46,8 +47,8 @@ class Journal:
     def clear(self) -> None:
         """Remove all passes, then the header: passes without one belong to nobody and are removed as well."""
         for path in [*self.folder.glob("pass-*.npy"), *self.folder.glob(".pass-*")]:
-            path.unlink()
-        (self.folder / HEADER).unlink(missing_ok=True)
+            remove(path)
+        remove(self.folder / HEADER)
 
     def first_missing(self, end: int) -> int:
         """The first pass before ``end`` that is not recorded, or ``end``."""
@@ -82,9 +83,9 @@ class Journal:
     def _entries(self, number: int) -> NDArray[np.void]:
         """A pass as it is on disk."""
         path = self._path(number)
+        if number not in self._verified:  # once: a fit reads a pass slice by slice
+            self._verify(number, read_bytes(path, MAX_BYTES, AGAIN))
         try:
-            if number not in self._verified:  # once: a fit reads a pass slice by slice
-                self._verify(number, path.read_bytes())
             entries = np.lib.format.open_memmap(path, mode="r")
         except (OSError, ValueError, EOFError) as error:
             raise FileError(f"cannot read {path}: {error}. {AGAIN}") from error
@@ -119,5 +120,5 @@ class Journal:
         if changed:
             raise CheckpointError(
                 f"the passes in {self.folder} were recorded for something else: {'; '.join(changed)}. Ask for the same "
-                "again, or measure again with --redo. Nothing was changed."
+                "again, or measure again with --redo. They were left as they are."
             )

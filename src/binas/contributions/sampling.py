@@ -118,5 +118,5 @@ def _check_known(known: Samples, facts: Mapping[str, Any]) -> None:
     if changed:
         raise CheckpointError(
             f"the samples already there were measured in another way: {'; '.join(changed)}. Ask for the same again, "
-            "give another --out, or measure again with --redo. Nothing was changed."
+            "give another --out, or measure again with --redo. They were left as they are."
         )

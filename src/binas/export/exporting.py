@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from binas.base.errors import ModelError
-from binas.base.files import dump_json, exists, write_bytes
+from binas.base.files import dump_json, exists, read_bytes, write_bytes
 from binas.costs.analytic import architecture_work
 from binas.export.card import model_card
 from binas.export.facts import ModelFacts
@@ -21,6 +21,7 @@ from binas.export.graph_files import ONNX, TORCH, Parity, onnx_file, torch_file
 from binas.export.int8 import INT8, Int8Facts, Quantisation, before_and_after, quantise
 from binas.export.model_file import (
     JSON,
+    MAX_WEIGHT_BYTES,
     WEIGHTS,
     FileEntry,
     GraphEntry,
@@ -123,7 +124,7 @@ class _Files:
     def write(self, name: str, data: bytes) -> None:
         """Write a file unless it holds just this."""
         path = self.folder / name
-        if not (exists(path) and path.read_bytes() == data):
+        if not (exists(path) and read_bytes(path, MAX_WEIGHT_BYTES) == data):
             write_bytes(path, data)
             self.written = True
 
@@ -137,14 +138,16 @@ class _Files:
     def add_int8(self, how: Quantisation) -> None:
         """Quantise the ONNX file and measure both, unless that is done."""
         if not self._whole(INT8, self.int8):
-            model = (self.folder / ONNX).read_bytes()
+            model = read_bytes(self.folder / ONNX, MAX_WEIGHT_BYTES)
             data = quantise(self.graph, model, how)
             self.int8 = before_and_after(self.graph, model, data, how)
             self.write(INT8, data)
 
     def _whole(self, name: str, entry: FileEntry | Int8Facts | None) -> bool:
         path = self.folder / name
-        return entry is not None and exists(path) and FileEntry.of(path.read_bytes()).sha256 == entry.sha256
+        if entry is None or not exists(path):
+            return False
+        return FileEntry.of(read_bytes(path, MAX_WEIGHT_BYTES)).sha256 == entry.sha256
 
 
 def _present(folder: Path, weights: FileEntry, graph_input: InputKind) -> ModelFile | None:
@@ -160,12 +163,12 @@ def _present(folder: Path, weights: FileEntry, graph_input: InputKind) -> ModelF
     if old.weights != weights:
         raise ModelError(
             f"{folder} holds another network ({old.architecture}, or other weights of the same). Give another folder, "
-            "or delete that one. Nothing was changed."
+            "or delete that one. It was left as it is."
         )
     if old.graphs and old.input.graphs != graph_input:
         raise ModelError(
             f"{folder} holds this network with {old.input.graphs} as input of its files. Give another folder. "
-            "Nothing was changed."
+            "That one was left as it is."
         )
     return old
 

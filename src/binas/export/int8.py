@@ -17,8 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from torch import Tensor
 
+from binas.base.errors import ExplodedError
 from binas.base.interval import Interval
 from binas.costs.backends import Runner
 from binas.costs.backends.onnxruntime import OnnxRuntimeBackend
@@ -116,7 +118,10 @@ def onnx_accuracy(graph: Graph, model: bytes, how: Quantisation) -> Accuracy:
     run, images = OnnxRun(model), _held_out(how)
     right = 0
     for batch in images.batches(ACCURACY_BATCH):
-        right += int((run(graph.feed(batch.images)).argmax(1) == batch.labels).sum())
+        logits = run(graph.feed(batch.images))
+        if not np.isfinite(logits).all():
+            raise ExplodedError("the ONNX model gives logits that are not finite, so it has no accuracy.")
+        right += int((logits.argmax(1) == batch.labels).sum())
     return Accuracy(100 * right / len(images), len(images))
 
 

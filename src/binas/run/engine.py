@@ -6,26 +6,27 @@ record. What is done again is moved to ``RUN/old/`` first, and said.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
-from binas.base.errors import ConfigError, FileError
-from binas.base.files import exists
-from binas.base.identity import changes, identity_of
+from binas.base.errors import ConfigError, ExplodedError, FileError
+from binas.base.files import exists, is_unfinished, remove
+from binas.base.identity import changes, identity_of, only_lower
 from binas.base.lock import locked
 from binas.base.progress import Progress, Several
 from binas.costs.machine import describe_machine
 from binas.run.config import FILE, load_config
 from binas.run.log import log_event, now
+from binas.run.old import OLD, bring_back, find_old, keep_figures_of, keep_old, limit_old
 from binas.run.plan import expectation
 from binas.run.records import (
     FOLDER as RECORDS,
     Record,
+    files_of as _files_of,
     inputs_of,
     missing,
     outcome,
@@ -34,12 +35,11 @@ from binas.run.records import (
     written_files,
 )
 from binas.tasks._base import Step
-from binas.training.reporting import LINES
+from binas.training.config import TrainSettings
 
 if TYPE_CHECKING:
     from binas.run.run import Run
 
-OLD = "old"
 LOG_SECONDS = 10.0  # between two lines about how far a step is
 
 
@@ -60,7 +60,7 @@ def judge(run: Run, step: Step) -> State:
     if record is None:
         return State(step, "to do")
     inputs = inputs_of(run, step)
-    reasons = _changes(record.inputs, inputs)
+    reasons = [] if _eased(step, record, inputs) else _changes(record.inputs, inputs)
     if record.state == "started":
         return State(step, "stale" if reasons else "started", record, inputs, tuple(reasons))
     reasons += [f"{name} is missing" for name in missing(run.folder, record)]
@@ -69,10 +69,15 @@ def judge(run: Run, step: Step) -> State:
 
 def _changes(was: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """What differs between two sets of inputs, for people; digests of files say nothing to them."""
-    files = [key for key in dict.fromkeys([*was, *now]) if key.startswith("files of ")]
+    files = [key for key in dict.fromkeys([*was, *now]) if key.startswith(_files_of(""))]
     changed = [f"{key} changed" for key in files if was.get(key) != now.get(key)]
     plain = [{key: value for key, value in item.items() if key not in files} for item in (was, now)]
     return changes(*plain) + changed
+
+
+def _eased(step: Step, record: Record, inputs: dict[str, Any]) -> bool:
+    """Whether training that exploded is to go on more gently, as its error has advised."""
+    return record.exploded and only_lower(record.inputs, inputs, step.easing)
 
 
 def states(run: Run, steps: Sequence[Step]) -> list[State]:
@@ -83,7 +88,7 @@ def states(run: Run, steps: Sequence[Step]) -> list[State]:
         before = (*step.after, *step.order)
         waits = [name for name in before if name in found and found[name].word != "done"]
         if waits and state.record is not None:
-            own = [reason for reason in state.reasons if not reason.startswith("files of ")]
+            own = [reason for reason in state.reasons if not reason.startswith(_files_of(""))]
             reasons = (*own, f"{' and '.join(waits)} first")
             state = State(step, "stale", state.record, state.inputs, reasons)
         found[step.name] = state
@@ -91,7 +96,8 @@ def states(run: Run, steps: Sequence[Step]) -> list[State]:
 
 
 def refuse_expensive(run: Run, steps: Sequence[Step]) -> None:
-    """Raise an error if work that took long would have to be done again."""
+    """Raise an error if work that took long would have to be done again; what ``old/`` has need not be."""
+    back: dict[str, str | None] = {}  # what files of steps before will be, where those are brought back
     for step in steps:
         record = read_record(run.folder, step.name) if step.expensive else None
         if record is None:
@@ -99,8 +105,15 @@ def refuse_expensive(run: Run, steps: Sequence[Step]) -> None:
         _refuse_lost(run.folder, step, record)
         if not any(exists(run.folder / top) for top in _tops(run.folder, step)):
             continue  # started, and nothing to lose yet
-        changed = _changes(record.inputs, inputs_of(run, step))
-        if changed:
+        inputs = {
+            **inputs_of(run, step),
+            **{key: back[key] for key in map(_files_of, step.after) if key in back},
+        }
+        changed = [] if _eased(step, record, inputs) else _changes(record.inputs, inputs)
+        known = find_old(run.folder, step.name, identity_of(inputs)) if changed else None
+        if known is not None:
+            back[_files_of(step.name)] = outcome(*known)
+        elif changed:
             took = f", which took {record.seconds:.0f} s," if record.seconds else ""
             raise ConfigError(
                 f"{run.folder} was started with other settings: {'; '.join(changed[:5])}. The step '{step.name}'{took} "
@@ -115,15 +128,16 @@ def _refuse_lost(folder: Path, step: Step, record: Record) -> None:
     if lost:
         raise FileError(
             f"{folder / lost[0]} is missing; the step '{step.name}' wrote it in {record.seconds:.0f} s. Bring it back (is "
-            "the disk mounted, was the folder copied whole?), or allow the step to be done again with --redo. Nothing was "
-            "changed."
+            "the disk mounted, was the folder copied whole?), or allow the step to be done again with --redo. What is there "
+            "was left as it is."
         )
 
 
 def clear_expensive(run: Run, steps: Sequence[Step], progress: Progress) -> None:
     """Set aside the work of expensive steps that is stale, so that several processes find the folder alike.
 
-    What follows a step that is done again only because its files are gone stays: they may come out the same.
+    What was made before of the same inputs is brought back. What follows a step that is done again only because its
+    files are gone stays: they may come out the same.
     """
     otherwise: set[str] = set()  # steps whose files will not come out as they were
     for step in steps:
@@ -132,7 +146,7 @@ def clear_expensive(run: Run, steps: Sequence[Step], progress: Progress) -> None
             otherwise.add(step.name)
         lost = state.record is not None and missing(run.folder, state.record)
         if step.expensive and (lost or step.name in otherwise):
-            _set_aside(run.folder, step, progress)
+            _replace(run.folder, step, state.inputs, progress)
 
 
 def _new_inputs(state: State) -> bool:
@@ -140,7 +154,7 @@ def _new_inputs(state: State) -> bool:
     if state.record is None or state.inputs is None:
         return False
     was, now = state.record.inputs, state.inputs
-    gone = {key for key, value in now.items() if value is None and key.startswith("files of ")}
+    gone = {key for key, value in now.items() if value is None and key.startswith(_files_of(""))}
     return any(was.get(key) != now.get(key) for key in {*was, *now} - gone)
 
 
@@ -148,6 +162,7 @@ def advance(run: Run, steps: Sequence[Step], progress: Progress | None = None) -
     """Do what is not done of ``steps``, in order; the names of those that were done now."""
     done: list[str] = []
     with locked(run.folder):
+        _sweep(run.folder)
         _check_current(run)
         with _as_one(run, steps, progress or Progress()) as shown:
             for step in steps:
@@ -156,9 +171,17 @@ def advance(run: Run, steps: Sequence[Step], progress: Progress | None = None) -
                     if state.record is not None:
                         _refuse_lost(run.folder, step, state.record)
                     _check_before(run, step)
-                    _do(run, state, shown)
-                    done.append(step.name)
+                    if _do(run, state, shown):
+                        done.append(step.name)
+                    limit_old(run.folder, run.settings(TrainSettings).old_gib, shown)
     return done
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what processes left that were killed while they wrote a file; nobody else works in the folder now."""
+    for path in folder.rglob(".*"):
+        if is_unfinished(path):
+            remove(path)
 
 
 @contextmanager
@@ -188,14 +211,14 @@ def _check_before(run: Run, step: Step) -> None:
         )
 
 
-def _do(run: Run, state: State, progress: Progress) -> None:
-    """One step, from its beginning or from where it was interrupted, to its record."""
+def _do(run: Run, state: State, progress: Progress) -> bool:
+    """One step, from its beginning or from where it was interrupted, to its record; False where it was brought back."""
     step, record = state.step, state.record
     inputs = inputs_of(run, step) if state.inputs is None else state.inputs
     unrecorded = record is None and step.expensive  # the step checks whether the weights there are its own
     resumes = unrecorded or state.word == "started"
-    if not resumes and not step.sorts:
-        _set_aside(run.folder, step, progress)
+    if not resumes and not step.sorts and _replace(run.folder, step, state.inputs, progress):
+        return False
     spent = record.seconds if record and state.word == "started" else 0.0
     begun = Record(step.name, "started", identity_of(inputs), inputs, now(), spent)
     write_record(run.folder, begun)
@@ -210,6 +233,7 @@ def _do(run: Run, state: State, progress: Progress) -> None:
         Record(step.name, "finished", begun.identity, inputs, now(), seconds, files, describe_machine()),
     )
     log_event(run.folder, "finished", step.name, seconds=round(seconds, 3))
+    return True
 
 
 @contextmanager
@@ -221,9 +245,11 @@ def _watched(folder: Path, begun: Record, progress: Progress) -> Iterator[Progre
         yield _Logged(folder, begun.step, progress)
     except BaseException as error:
         spent = begun.seconds + time.perf_counter() - start
-        write_record(folder, Record(begun.step, "started", begun.identity, begun.inputs, begun.time, spent))
         why = str(error) or type(error).__name__
-        log_event(folder, "failed", begun.step, seconds=round(spent, 3), why=why)
+        with suppress(FileError):  # on a disk that fails, what failed first is what counts
+            exploded = isinstance(error, ExplodedError)
+            write_record(folder, replace(begun, seconds=spent, exploded=exploded))
+            log_event(folder, "failed", begun.step, seconds=round(spent, 3), why=why)
         raise
     finally:
         progress.end()
@@ -254,35 +280,32 @@ class _Logged(Progress):
 def redo(run: Run, steps: Sequence[Step], progress: Progress) -> None:
     """Set aside all that steps left, recorded passes included, so that they are done from the beginning."""
     for step in steps:
+        remove(run.folder / _record(step))  # first: what is done again on request is not brought back
         _set_aside(run.folder, step, progress, step.kept)
-        (run.folder / RECORDS / f"{step.name}.json").unlink(missing_ok=True)
+
+
+def _replace(folder: Path, step: Step, inputs: dict[str, Any] | None, progress: Progress) -> bool:
+    """Set aside what an earlier turn of a step left; whether what one before that had made of ``inputs`` is back."""
+    known = None if inputs is None else find_old(folder, step.name, identity_of(inputs))
+    _set_aside(folder, step, progress)
+    if known is not None:
+        bring_back(folder, step.name, known[0], progress)
+    return known is not None
 
 
 def _set_aside(folder: Path, step: Step, progress: Progress, more: Sequence[str] = ()) -> None:
-    """Move what an earlier turn of a step left to ``old/``, where nothing is lost; its record goes with expensive work."""
-    record = [f"{RECORDS}/{step.name}.json"] if step.expensive else []
-    names = [name for name in (*_tops(folder, step), *more, *record) if exists(folder / name)]
-    if not names:
+    """Move what an earlier turn of a step left to ``old/``, its record last."""
+    files = [name for name in (*_tops(folder, step), *more) if exists(folder / name)]
+    names = [name for name in (*files, _record(step)) if exists(folder / name)]
+    if not files:
         return
     place = keep_old(folder, step.name, names)
-    if step.expensive and exists(folder / LINES):
-        shutil.copy2(folder / LINES, place / LINES)  # figures of this training are about to be replaced
-    progress.say(f"{step.name}: {', '.join(names)} of before moved to {place.relative_to(folder)}")
+    keep_figures_of(folder, step.name, place)
+    progress.say(f"{step.name}: {', '.join(files)} of before moved to {place.relative_to(folder)}")
 
 
-def keep_old(folder: Path, what: str, names: Sequence[str]) -> Path:
-    """Move files or folders of a run to a new folder in ``old/``."""
-    stamp, number = now().replace(":", "").removesuffix("+0000"), 1
-    place = folder / OLD / f"{stamp}-{what}"
-    while exists(place):
-        number += 1
-        place = folder / OLD / f"{stamp}-{what}-{number}"
-    place.mkdir(parents=True)
-    for name in names:
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).rename(place / name)
-    log_event(folder, "set aside", what, files=list(names), to=place.relative_to(folder).as_posix())
-    return place
+def _record(step: Step) -> str:
+    return f"{RECORDS}/{step.name}.json"
 
 
 def _tops(folder: Path, step: Step) -> list[str]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from types import FrameType
 from typing import NoReturn
 
 import torch
 
 from binas.base.errors import WorkerError
 from binas.base.launch import Launch
-from binas.base.ranks import COMING_SECONDS, STOPS, dismiss_all, follow, gather, hold_signals
+from binas.base.ranks import COMING_SECONDS, dismiss_all, follow, gather, hold_signals
 from binas.base.workers import enlist
 from binas.training.team import Place, keep_store, stay_on_this_machine
 
@@ -35,9 +33,6 @@ def leading(launch: Launch) -> Iterator[None]:
     _take_device(launch)
     ranks = gather(_meet(launch), launch)
     enlist(ranks)
-    for stop in STOPS:
-        if signal.getsignal(stop) is signal.SIG_DFL:
-            signal.signal(stop, _interrupt)
     code = 1
     try:
         yield
@@ -48,10 +43,6 @@ def leading(launch: Launch) -> Iterator[None]:
     finally:
         enlist([])
         dismiss_all(ranks, code)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def _take_device(launch: Launch) -> None:

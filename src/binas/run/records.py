@@ -25,14 +25,17 @@ if TYPE_CHECKING:
 FOLDER = "steps"
 # Settings that change how fast a step is done, not what it finds.
 SPEED_ONLY = (
-    *("train.checkpoint_seconds", "train.device", "train.processes"),
+    *("train.checkpoint_seconds", "train.device", "train.processes", "train.old_gib"),
     *("data.workers", "data.cache", "data.check_images"),
 )
 
 
 @dataclass(frozen=True)
 class Record:
-    """That a step was started, or finished, with these inputs; times in UTC, ``seconds`` those worked on it."""
+    """That a step was started, or finished, with these inputs; times in UTC, ``seconds`` those worked on it.
+
+    ``exploded`` says of one that was started that its training ended with numbers that are not finite.
+    """
 
     __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
 
@@ -44,13 +47,19 @@ class Record:
     seconds: float = 0.0
     files: tuple[str, ...] = ()
     machine: dict[str, str] = field(default_factory=dict)
+    exploded: bool = False
 
 
 def inputs_of(run: Run, step: Step) -> dict[str, Any]:
     """Everything a step depends on, by name; a step before it counts with the digest of its files."""
     chosen = {key: value for key, value in settings_of(run).items() if _within(key, step.settings)}
-    before = {f"files of {name}": outcome(run.folder, read_record(run.folder, name)) for name in step.after}
+    before = {files_of(name): outcome(run.folder, read_record(run.folder, name)) for name in step.after}
     return {"version": step.version, **chosen, **step.facts(run), **before}
+
+
+def files_of(step: str) -> str:
+    """The name of the input that stands for the files of a step before."""
+    return f"files of {step}"
 
 
 def settings_of(run: Run) -> dict[str, Any]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import queue
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from binas.training.team import Team
 
 READY = "ready"
+LOOK_SECONDS = 0.05  # between two looks whether all have met
 BLAME_SECONDS = 10.0  # until a worker that left a training has said why
 
 
@@ -90,7 +93,7 @@ def _lead(workers: list[Worker], meeting: str, settings: TrainSettings, work: Ca
     for _ in workers:
         workers[0].heard()  # ready, or an error
     try:
-        with joined(meeting_place(meeting, size), 0, size, settings) as team:
+        with _met(workers, joined(meeting_place(meeting, size), 0, size, settings)) as team:
             result = work(team)
     except RuntimeError:  # the others cannot be reached: the one that left knows why
         try:
@@ -102,6 +105,36 @@ def _lead(workers: list[Worker], meeting: str, settings: TrainSettings, work: Ca
     for _ in workers:
         workers[0].heard()
     return result
+
+
+@contextmanager
+def _met(workers: list[Worker], meeting: AbstractContextManager[Team]) -> Iterator[Team]:
+    """Take part in a meeting; one of the workers that dies before it is there is an error at once.
+
+    Who waits for the others listens to nothing else, for as long as the team's longest wait, so a thread does it.
+    """
+    met: queue.SimpleQueue[Team | BaseException] = queue.SimpleQueue()
+
+    def enter() -> None:
+        try:
+            met.put(meeting.__enter__())
+        except BaseException as error:
+            met.put(error)
+
+    threading.Thread(target=enter, daemon=True).start()
+    early = []  # a worker may be done before we look again
+    while met.empty():
+        with suppress(queue.Empty):
+            early.append(workers[0].heard(LOOK_SECONDS))
+    for answer in early:
+        workers[0].inbox.put(answer)
+    team = met.get()
+    if isinstance(team, BaseException):
+        raise team
+    try:
+        yield team
+    finally:
+        meeting.__exit__(None, None, None)
 
 
 def _help(work: str, folder: str, config: str, *given: Any) -> Work:

@@ -31,8 +31,9 @@ class Step:
     ``order`` names steps that must be done first and count through ``facts`` only. ``files`` are patterns within the
     folder, ``scratch`` what the step leaves there when interrupted, ``kept`` what it uses again until it is redone on
     request. An ``expensive`` step is not done again unasked; one that ``sorts`` decides itself which of its old files it
-    can use. ``seconds`` says how long it will take, ``amounts`` which settings that grows with. ``version`` is raised when
-    the code makes something else of the same inputs.
+    can use. ``easing`` are settings that may be lowered when its training has exploded: it then goes on. ``seconds`` says
+    how long it will take, ``amounts`` which settings that grows with. ``version`` is raised when the code makes something
+    else of the same inputs.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Step:
     kept: tuple[str, ...] = ()
     expensive: bool = False
     sorts: bool = False
+    easing: tuple[str, ...] = ()
     seconds: SecondsOf = lambda _: Seconds()
     amounts: tuple[Amount, ...] = ()
     version: int = 1

@@ -172,14 +172,18 @@ def affordable_amount(settings: EstimateSettings, evaluator: Evaluator) -> int:
 
 def _work(run: Run, progress: Progress) -> None:
     """Write the table again and again, better each time; passes are kept in ``outcomes/``."""
-    from binas.training.reporting import Reporter
+    from binas.training.reporting import Reporter, read_metrics
 
     reporter = Reporter(run.folder)
-    reporter.start("estimate", run.settings(EstimateSettings).passes, 0)
+    # Answers that were given before an interruption are not given again; their figures stay.
+    known = CONTRIBUTIONS.read(run).provenance.to_data() if exists(run.folder / CONTRIBUTIONS.file) else {}
+    reporter.start("estimate", run.settings(EstimateSettings).passes, int(known.get("evaluations", 0)))
 
     def recorded() -> Iterator[Contributions]:
-        for number, answer in enumerate(estimates(run, progress), 1):
+        for answer in estimates(run, progress):
             about = answer.provenance.to_data()
+            lines = [line for line in read_metrics(run.folder) if line["phase"] == "estimate"]
+            number = 1 + sum(line["step"] < int(about["evaluations"]) for line in lines)
             figures = {"base": answer.base, "base_stderr": answer.base_stderr}
             figures |= {key: float(about[key]) for key in ("stability",) if key in about}
             reporter.record(number, int(about["evaluations"]), figures)

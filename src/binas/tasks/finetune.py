@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import ConfigError, FileError
-from binas.base.files import dump_json, exists, read_json, write_text
+from binas.base.files import dump_json, exists, move, read_json, write_text
 from binas.base.identity import file_digest, flattened
 from binas.base.lock import locked
 from binas.base.progress import Progress
@@ -114,6 +114,8 @@ class Tuning:
         run.space.check(architecture)
         folder = network_folder(run.folder, name or run.network_name(architecture))
         old, start = _own_record(folder, architecture), time.monotonic()
+        if self.team.first and not exists(folder):  # by it the run knows later that this is its own network
+            write_text(folder / INPUTS, dump_json(_identity(run)))
         where = bench(run, progress, self.team, folder)
         network = fine_tune(self.supernet, self.heaviest, architecture, where, self.settings, self.teacher)
         if old is not None and old.weights == weights_digest(network):
@@ -276,18 +278,28 @@ def _sentence(tuned: TunedNetwork) -> str:
 
 
 def _is_tuned(run: Run, architecture: Architecture, progress: Progress) -> bool:
-    """Whether a network of the run is finished; what is there of other settings or weights is set aside."""
-    from binas.run.engine import keep_old
+    """Whether a network of the run is finished; what is there of other settings or weights is set aside.
+
+    One that was set aside with the same ones is brought back.
+    """
+    from binas.run.old import keep_old, places
 
     folder, identity = _folder(run, architecture), _identity(run)
-    if exists(folder) and not (exists(folder / INPUTS) and read_json(folder / INPUTS) == identity):
-        name = folder.relative_to(run.folder).as_posix()
+    name = folder.relative_to(run.folder).as_posix()
+    if exists(folder) and not _has_inputs(folder, identity):
         place = keep_old(run.folder, "finetune", [name])
         progress.say(f"{name} of before moved to {place.relative_to(run.folder)}")
-    elif exists(folder / NETWORK):
-        return True
-    write_text(folder / INPUTS, dump_json(identity))
-    return False
+    for place in () if exists(folder) else places(run.folder, "finetune"):
+        if exists(place / name / NETWORK) and _has_inputs(place / name, identity):
+            move(place / name, folder)
+            progress.say(f"{name} brought back from {place.relative_to(run.folder)}")
+            break
+    return exists(folder / NETWORK)
+
+
+def _has_inputs(folder: Path, identity: dict[str, Any]) -> bool:
+    """Whether what is in a network's folder was made, or begun, with these settings and weights."""
+    return exists(folder / INPUTS) and read_json(folder / INPUTS) == identity
 
 
 def _folder(run: Run, architecture: Architecture) -> Path:

@@ -74,21 +74,28 @@ def sample(run: Run, known_at: Path, progress: Progress) -> Iterator[Samples]:
 def _known(
     run: Run, path: Path, about: Mapping[str, Any], asked: Sequence[Architecture], progress: Progress
 ) -> Samples | None:
-    """Of the samples there, those that are asked for and were measured in the same way; the run's others are set aside."""
-    from binas.run.engine import keep_old
+    """Of the samples there, those that are asked for and were measured in the same way; the run's others are set aside.
 
-    if not exists(path):
-        return None
-    known = load_samples(path, run.space)
-    was, names = known.provenance.to_data(), set(asked)
-    usable = all(was.get(key) == value for key, value in about.items())
-    if usable and names.issuperset(known.architectures):
-        return known
-    if path.parent == run.folder:
+    Where the run has none, those in its ``old/`` are used.
+    """
+    from binas.run.old import keep_old, places
+
+    earlier = [place / path.name for place in places(run.folder, "sample")]
+    loaded = {file: load_samples(file, run.space) for file in (path, *earlier) if exists(file)}
+    alike = [file for file, samples in loaded.items() if _measured_so(samples, about)]
+    names = set(asked)
+    if path in alike and names.issuperset(loaded[path].architectures):
+        return loaded[path]
+    if path in loaded and path.parent == run.folder:
         place = keep_old(run.folder, "sample", [path.name])
         progress.say(f"{path.name} of before moved to {place.relative_to(run.folder)}")
-    kept = [row for row in known.rows if row.architecture in names] if usable else []
-    return Samples(run.space, tuple(kept), known.provenance) if kept else None
+    kept = [row for row in loaded[alike[0]].rows if row.architecture in names] if alike else []
+    return Samples(run.space, tuple(kept), loaded[alike[0]].provenance) if kept else None
+
+
+def _measured_so(samples: Samples, about: Mapping[str, Any]) -> bool:
+    was = samples.provenance.to_data()
+    return all(was.get(key) == value for key, value in about.items())
 
 
 def _work(run: Run, progress: Progress) -> None:

@@ -13,7 +13,7 @@ from binas.data.config import DataRecord
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import DATA, HEAVIEST, SUPERNET
 from binas.tasks.outlook import Amount, Outlook, SecondsOf
-from binas.training.config import TrainSettings
+from binas.training.config import EASING, TrainSettings
 
 if TYPE_CHECKING:
     from binas.run.config import Change
@@ -119,7 +119,8 @@ def _phase(name: str, does: str, work: Any, seconds: SecondsOf, share: float, **
     files = (f"{name}/weights.json", f"{name}/weights-*")
     settings = ("train.seed", "train.mixed_precision", f"train.{name}")
     amounts = (Amount(f"train.{name}.epochs", "epochs", share),)
-    more |= {"expensive": True, "seconds": seconds, "amounts": amounts}
+    easing = tuple(f"train.{name}.{setting}" for setting in EASING)
+    more |= {"expensive": True, "easing": easing, "seconds": seconds, "amounts": amounts}
     return Step(f"train.{name}", does, work, files, settings, **more)
 
 

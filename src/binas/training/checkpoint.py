@@ -18,13 +18,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from binas.base.errors import CheckpointError, FileError
-from binas.base.files import dump_json, exists, read_bytes, read_json, write_bytes, write_text
+from binas.base.errors import CheckpointError
+from binas.base.files import dump_json, exists, read_bytes, read_json, remove, write_bytes, write_text
 from binas.version import __version__
 
 FORMAT = "binas/checkpoint"
 VERSION = 1
 MAX_TENSOR_BYTES = 64 * 2**30
+DIGITS = "?" * 12  # of the digest in a tensor file's name
 
 Tensors = dict[str, Tensor]
 
@@ -43,13 +44,19 @@ def save_checkpoint(
     """Write a checkpoint under ``name``, replacing the one there at the very end."""
     data = _pack(tensors)
     digest = hashlib.sha256(data).hexdigest()
-    file = f"{name}-{digest[:12]}.safetensors"
+    file = f"{name}-{digest[: len(DIGITS)]}.safetensors"
     write_bytes(folder / file, data)
     header = {"format": FORMAT, "version": VERSION, "binas": __version__, "tensors": file, "sha256": digest}
     write_text(folder / f"{name}.json", dump_json({**header, "values": dict(values)}))
-    for old in folder.glob(f"{name}-????????????.safetensors"):
-        if old.name != file:
-            old.unlink(missing_ok=True)
+    remove_orphans(folder, name)
+
+
+def remove_orphans(folder: Path, name: str = "*") -> None:
+    """Delete tensor files that no checkpoint names: those of older ones, and what a process left that was killed."""
+    for file in folder.glob(f"{name}-{DIGITS}.safetensors"):
+        owner = folder / f"{file.name.rpartition('-')[0]}.json"
+        if not exists(owner) or _header(owner)["tensors"] != file.name:
+            remove(file)
 
 
 def _pack(tensors: Mapping[str, Tensor]) -> bytes:
@@ -64,9 +71,8 @@ def has_checkpoint(folder: Path, name: str) -> bool:
 
 def remove_checkpoint(folder: Path, name: str) -> None:
     """Delete a checkpoint, the JSON first, so that no half of it is taken for a whole."""
-    (folder / f"{name}.json").unlink(missing_ok=True)
-    for file in folder.glob(f"{name}-????????????.safetensors"):
-        file.unlink(missing_ok=True)
+    remove(folder / f"{name}.json")
+    remove_orphans(folder, name)
 
 
 def weights_digest(network: torch.nn.Module) -> str:
@@ -74,23 +80,31 @@ def weights_digest(network: torch.nn.Module) -> str:
     return hashlib.sha256(_pack(network.state_dict())).hexdigest()[:16]
 
 
+def first_not_finite(tensors: Mapping[str, Tensor]) -> str | None:
+    """The name of the first tensor with a number that is not finite; None where all are."""
+    floating = ((name, tensor) for name, tensor in tensors.items() if tensor.is_floating_point())
+    return next((name for name, tensor in floating if not tensor.isfinite().all()), None)
+
+
 def load_checkpoint(folder: Path, name: str) -> Checkpoint:
     """Read a checkpoint; a missing, cut off or changed file is an error that names it."""
-    path = folder / f"{name}.json"
+    header = _header(folder / f"{name}.json")
+    return Checkpoint(_read_tensors(folder / header["tensors"], str(header.get("sha256"))), header["values"])
+
+
+def _header(path: Path) -> dict[str, Any]:
+    """The JSON file of a checkpoint, which names a tensor file beside it and holds values."""
     header = read_json(path)
     if not isinstance(header, dict) or header.get("format") != FORMAT or header.get("version") != VERSION:
         raise CheckpointError(f"{path} is not a binas checkpoint of version {VERSION}.")
     file, values = header.get("tensors"), header.get("values")
     if not isinstance(file, str) or Path(file).name != file or not isinstance(values, dict):
         raise CheckpointError(f"{path} names no tensor file beside it, or holds no values; it is damaged.")
-    return Checkpoint(_read_tensors(folder / file, str(header.get("sha256"))), values)
+    return header
 
 
 def _read_tensors(path: Path, digest: str) -> Tensors:
-    try:
-        data = read_bytes(path, MAX_TENSOR_BYTES)
-    except FileError as error:
-        raise FileError(f"{error} It belongs to the JSON file beside it.") from error
+    data = read_bytes(path, MAX_TENSOR_BYTES, "It belongs to the JSON file beside it.")
     if hashlib.sha256(data).hexdigest() != digest:
         raise CheckpointError(
             f"{path} is not the file that was written: its SHA-256 differs from the one in the JSON file beside it. "

@@ -15,6 +15,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Recipe = Literal["small", "imagenet"]
 
 
+EASING = ("learning_rate", "clip")  # settings that may be lowered when training has exploded
 GROWN = 0.6  # share of a phase after which images have their full size
 
 
@@ -145,6 +146,11 @@ class TrainSettings(Settings):
     heaviest: HeaviestPhase = Field(description="phase 1, the heaviest network")
     supernet: MultiPath = Field(description="phase 2, the supernet")
     checkpoint_seconds: float = Field(60.0, ge=0, description="time between checkpoints within an epoch")
+    old_gib: float = Field(
+        10.0,
+        ge=0,
+        description="GiB that RUN/old/ may hold of what was replaced; beyond, the oldest is deleted and the newest stays",
+    )
 
     @model_validator(mode="after")
     def _has_weights(self) -> TrainSettings:

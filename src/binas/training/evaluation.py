@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from binas.base.errors import ExplodedError
 from binas.data.augment import normalise
 from binas.data.dataset import ImageData
 from binas.data.images import Images, moved
@@ -22,6 +23,7 @@ from binas.training.randomness import generator
 from binas.training.team import ALONE, Team
 
 Correct = NDArray[np.bool_]
+NOT_FINITE = 2
 EVAL_PIXELS = 1024 * 64 * 64  # of a batch: 1024 small images, 83 of 224 x 224
 
 
@@ -79,8 +81,25 @@ def correct(
     with torch.inference_mode():
         for rows, batch, labels in shared_batches(data, images, device, team):
             own = () if paths is None else ((paths[0][rows], paths[1][rows]),)
-            right[rows] = (predict(batch, *own).argmax(1) == labels).byte()
-    return team.add_up(right).cpu().numpy().astype(np.bool_)
+            right[rows] = _judged(predict(batch, *own), labels)
+    return _checked(team.add_up(right).cpu().numpy())
+
+
+def _judged(logits: Tensor, labels: Tensor) -> Tensor:
+    """1 for an image classified rightly, 0 for another, :data:`NOT_FINITE` where logits are no numbers, (n,)."""
+    right = (logits.argmax(1) == labels).byte()
+    return right.where(logits.isfinite().all(1), NOT_FINITE)
+
+
+def _checked(judged: NDArray[np.uint8]) -> Correct:
+    """Refuse an accuracy of a network that has none, in all processes of a team alike."""
+    lost = int((judged == NOT_FINITE).sum())
+    if lost:
+        raise ExplodedError(
+            f"the logits of {lost} of {len(judged)} images are not finite, so there is no accuracy: the weights have "
+            "exploded. Train with a lower learning_rate, or with clip (--set train.supernet.clip=1)."
+        )
+    return judged.astype(np.bool_)
 
 
 def multipath_accuracy(

@@ -11,8 +11,8 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -23,14 +23,16 @@ from accelerate import Accelerator
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor, nn
 
-from binas.base.errors import CheckpointError, TrainingError
-from binas.base.identity import changes
+from binas.base.errors import CheckpointError, ExplodedError, TrainingError
+from binas.base.identity import changes, only_lower
+from binas.base.interrupts import Interrupted, noted, postponed
 from binas.data.augment import Augmentation, resize
 from binas.data.dataset import ImageData
 from binas.data.images import Batch, moved
 from binas.supernet.network import keep_memory
 from binas.training.checkpoint import (
     Checkpoint,
+    first_not_finite,
     has_checkpoint,
     load_checkpoint,
     load_generator,
@@ -38,7 +40,7 @@ from binas.training.checkpoint import (
     load_weights,
     save_checkpoint,
 )
-from binas.training.config import GROWN, Phase, TrainSettings
+from binas.training.config import EASING, GROWN, Phase, TrainSettings
 from binas.training.randomness import derived_seed
 from binas.training.reporting import Reporter
 from binas.training.shared_norms import shared_statistics
@@ -175,6 +177,10 @@ class _Training:
         self.loss = 0.0  # sum over the batches of this epoch
         self.best = -math.inf
         self.saved = time.monotonic()
+        self.kept: tuple[int, int] | None = None  # epoch and batch of the last checkpoint
+        self.eased: list[
+            dict[str, Any]
+        ] = []  # where a rate or a clip was lowered on the way, and what it was
         if has_checkpoint(job.folder, PROGRESS):
             self._restore(load_checkpoint(job.folder, PROGRESS))
         self.stepper = job.accelerator.prepare(self.optimizer)
@@ -187,10 +193,9 @@ class _Training:
             if not self._position():
                 self._consider_start()
             with (
-                shared_statistics(self.network, job.team)
-                if job.phase.statistics == "batch"
-                else nullcontext()
-            ):
+                self._statistics(),
+                nullcontext() if job.team.first else postponed(),
+            ):  # others end with the first
                 while self.epoch < job.phase.epochs:
                     self._one_epoch()
         finally:
@@ -199,6 +204,11 @@ class _Training:
         if job.select:
             load_weights(network, load_checkpoint(job.folder, BEST).tensors, str(job.folder))
         return network
+
+    def _statistics(self) -> AbstractContextManager[None]:
+        """BatchNorm over the whole batch, where that is asked for."""
+        shared = self.job.phase.statistics == "batch"
+        return shared_statistics(self.network, self.job.team) if shared else nullcontext()
 
     def _consider_start(self) -> None:
         """The weights training starts from may be the best: short or too rough training can lose accuracy."""
@@ -216,8 +226,9 @@ class _Training:
     def _one_epoch(self) -> None:
         self.network.train()
         batches = self._batches()
-        while together := list(islice(batches, self.job.phase.accumulate)):
-            self._one_step(together)
+        with postponed():
+            while together := list(islice(batches, self.job.phase.accumulate)):
+                self._one_step(together)
         self._finish_epoch()
 
     def _batches(self) -> Iterator[Batch]:
@@ -266,10 +277,7 @@ class _Training:
         values = self.shards.backward(piece_loss, phase.batch_size, len(batches))
         for number, value in enumerate(values, self.batch + 1):
             if not math.isfinite(value):
-                raise TrainingError(
-                    f"{job.name}: the loss became {value} in epoch {self.epoch + 1}, batch {number}. Lower "
-                    f"{job.setting}.learning_rate or set {job.setting}.clip; the last checkpoint is kept."
-                )
+                raise self._exploded(f"the loss became {value} in epoch {self.epoch + 1}, batch {number}")
         if phase.clip is not None:
             job.accelerator.clip_grad_norm_(self.network.parameters(), phase.clip)
         self.stepper.step()
@@ -279,8 +287,37 @@ class _Training:
         for value in values:
             self.batch, self.loss = self.batch + 1, self.loss + value
             job.reporter.advance(self._position(), loss=value)
-        if time.monotonic() - self.saved >= job.config.checkpoint_seconds:
+        stop = self._told_to_stop()
+        if stop or time.monotonic() - self.saved >= job.config.checkpoint_seconds:
             self._save()
+        if stop:
+            raise Interrupted(stop)
+
+    def _told_to_stop(self) -> int | None:
+        """The signal that one of the processes has heard, the same for all of them; None without one."""
+        heard, device = noted() or 0, self.job.accelerator.device
+        if self.job.team.size > 1:
+            heard = int(self.job.team.gather(torch.tensor([heard], device=device)).max())
+        return heard or None
+
+    def _exploded(self, what: str) -> ExplodedError:
+        """The error of weights that are no longer of use, and how to go on."""
+        job = self.job
+        where = "the beginning" if self.kept is None else "epoch {}, batch {}".format(*self.kept)
+        return ExplodedError(
+            f"{job.name}: {what}. Lower {job.setting}.learning_rate, now {job.phase.learning_rate:g}, or set or lower "
+            f"{job.setting}.clip, such as --set {job.setting}.clip=1: with that the same command goes on from {where}, "
+            "the last good checkpoint. Should that explode too, train anew with --redo."
+        )
+
+    def _check_finite(self) -> None:
+        """A step can leave weights that no loss has seen yet."""
+        for module in (self.network, self._result()):
+            name = first_not_finite(module.state_dict())
+            if name is not None:
+                raise self._exploded(
+                    f"{name} is no longer finite after epoch {self.epoch}, batch {self.batch}"
+                )
 
     def _rate(self, batch: int) -> float:
         """The learning rate of the optimizer step that a batch of this epoch belongs to."""
@@ -291,9 +328,14 @@ class _Training:
 
     def _finish_epoch(self) -> None:
         job, loss, rate = self.job, self.loss / self.batches, self._rate(self.batches - 1)
-        self.epoch, self.batch, self.loss = self.epoch + 1, 0, 0.0
+        self._check_finite()
         network = self._result().eval()
-        metrics = job.measure(network)
+        try:
+            metrics = job.measure(network)
+        except Interrupted:  # which may take long: the epoch is kept as it is, and validated again later
+            self._save()
+            raise
+        self.epoch, self.batch, self.loss = self.epoch + 1, 0, 0.0
         self._keep_if_best(network, metrics)
         job.reporter.record(self.epoch, self._position(), {"loss": loss, "learning_rate": rate, **metrics})
         self._save()
@@ -304,6 +346,7 @@ class _Training:
         self.saved = time.monotonic()
         if not job.team.first:
             return
+        self._check_finite()
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
         for index, entries in state.items():
             tensors |= {f"optimizer.{index}.{key}": t for key, t in entries.items() if isinstance(t, Tensor)}
@@ -319,12 +362,13 @@ class _Training:
             average_steps=self.average.steps if self.average else 0,
             scaler=scaler.state_dict() if scaler is not None else None,
         )
-        values = {"identity": job.identity, "place": place.model_dump(mode="json")}
+        values = {"identity": job.identity, "place": place.model_dump(mode="json"), "eased": self.eased}
         save_checkpoint(job.folder, PROGRESS, tensors, values)
+        self.kept = self.epoch, self.batch
 
     def _restore(self, found: Checkpoint) -> None:
         job, parts = self.job, _by_prefix(found.tensors)
-        check_identity(found, job.identity, job.folder)
+        self._check_own(found)
         load_weights(self.network, parts.get("network", {}), str(job.folder))
         load_optimizer(self.optimizer, parts.get("optimizer", {}), str(job.folder))
         place = read_place(found, job.folder, job.phase.epochs, self.batches)
@@ -336,6 +380,22 @@ class _Training:
         load_generator(found.tensors.get("generator"), str(job.folder))
         self.epoch, self.batch, self.loss = place.epoch, place.batch, place.loss
         self.best = -math.inf if place.best is None else place.best
+        self.kept = place.epoch, place.batch
+        self._note_eased(found, place)
+
+    def _check_own(self, found: Checkpoint) -> None:
+        """Refuse the checkpoint of something else; one with a higher rate or clip is that of a training that exploded."""
+        was = found.values.get("identity")
+        if not (isinstance(was, dict) and only_lower(was, self.job.identity, EASING)):
+            check_identity(found, self.job.identity, self.job.folder)
+
+    def _note_eased(self, found: Checkpoint, place: Place) -> None:
+        """Remember with what the steps before this place were done, where that was something else."""
+        was, before = found.values["identity"], found.values.get("eased", [])
+        self.eased = list(before) if isinstance(before, list) else []
+        if was != self.job.identity:
+            old = {name: was.get(name) for name in EASING}
+            self.eased.append({"until_epoch": place.epoch, "until_batch": place.batch, **old})
 
 
 def check_shards(job: Job) -> int:
@@ -400,7 +460,7 @@ def check_identity(checkpoint: Checkpoint, identity: dict[str, Any], folder: Pat
     if changed:
         raise CheckpointError(
             f"{folder} holds a checkpoint of other settings: {'; '.join(changed[:3])}. Give another --out (or --name), "
-            "or delete that folder to train anew. Nothing was changed."
+            "or delete that folder to train anew. It was left as it is."
         )
 
 

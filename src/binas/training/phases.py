@@ -16,7 +16,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from binas.base.errors import DataError, TrainingError
+from binas.base.errors import DataError, ExplodedError, TrainingError
 from binas.base.identity import flattened
 from binas.base.workers import launched
 from binas.data.augment import Augmentation
@@ -29,11 +29,13 @@ from binas.supernet.paths import sample_paths, with_extremes
 from binas.supernet.static import StaticNetwork
 from binas.training.calibration import recalibrate
 from binas.training.checkpoint import (
+    first_not_finite,
     has_checkpoint,
     load_checkpoint,
     load_weights,
     read_tensors,
     remove_checkpoint,
+    remove_orphans,
     save_checkpoint,
     weights_digest,
 )
@@ -324,10 +326,18 @@ def _train_or_read(job: Job, result: Network, finish: Callable[[Network], None] 
         network = cast(Network, fit(job))
         if finish:
             finish(network)
+        name = first_not_finite(network.state_dict())
+        if name is not None:
+            raise ExplodedError(
+                f"{job.name}: {name} is not finite when all is done. Lower {job.setting}.learning_rate and train this "
+                "phase anew with --redo."
+            )
         if job.team.first:
             save_checkpoint(job.folder, WEIGHTS, network.state_dict(), {"identity": job.identity})
-            remove_checkpoint(job.folder, PROGRESS)
         job.team.wait()
+    if job.team.first:  # also where a kill came between the two
+        remove_checkpoint(job.folder, PROGRESS)
+        remove_orphans(job.folder)
     checkpoint = load_checkpoint(job.folder, WEIGHTS)  # so that all processes continue with the same
     check_identity(checkpoint, job.identity, job.folder)
     load_weights(result, checkpoint.tensors, str(job.folder))

@@ -10,6 +10,7 @@ from typing import Any
 from binas.base.errors import FileError
 from binas.base.lines import read_lines, write_lines
 from binas.base.progress import Progress
+from binas.training.board import Board
 
 LINES = "metrics.jsonl"
 
@@ -24,26 +25,24 @@ class Reporter:
     def __init__(self, folder: Path | None = None, progress: Progress | None = None) -> None:
         self.folder, self.progress = folder, progress or Progress()
         self.phase, self.total, self.note = "", 1, ""
-        self.board: Any = None
+        self.board: Board | None = None
 
     def start(self, phase: str, total: int, done: int) -> None:
         """A phase of ``total`` steps begins, or resumes after ``done`` of them; later lines are written again."""
         self.phase, self.total, self.note = phase, total, ""
         if self.folder is None:
             return
-        from torch.utils.tensorboard import SummaryWriter
-
         lines = read_metrics(self.folder)
         write_lines(
             self.folder / LINES, [line for line in lines if line["phase"] != phase or line["step"] <= done]
         )
-        self.board = SummaryWriter(str(self.folder / "tensorboard"), purge_step=done + 1)
+        self.board = Board(self.folder / "tensorboard", done)
 
     def advance(self, done: int, **values: float) -> None:
         """``done`` steps of the phase are finished."""
         if self.board is not None:
-            for name, value in values.items():
-                self.board.add_scalar(f"{self.phase}/step/{name}", value, done)
+            self.board.add({f"{self.phase}/step/{name}": value for name, value in values.items()}, done)
+            self._give_up_board()
         self.progress.show(done / self.total, self.note)
 
     def record(self, epoch: int, step: int, metrics: Mapping[str, float]) -> None:
@@ -59,11 +58,17 @@ class Reporter:
             ]
             own = {"phase": self.phase, "epoch": epoch, "step": step, **metrics}
             write_lines(self.folder / LINES, [*others, own])
-            for name, value in metrics.items():
-                self.board.add_scalar(f"{self.phase}/{name}", value, step)
-            self.board.flush()
+            if self.board is not None:
+                self.board.add({f"{self.phase}/{name}": value for name, value in metrics.items()}, step)
+                self._give_up_board()
         shown = (f"{name} {value:.4g}" for name, value in metrics.items() if name != "learning_rate")
         self.note = f"epoch {epoch}: {', '.join(shown)}"
+
+    def _give_up_board(self) -> None:
+        """Say it once where TensorBoard's file cannot be written, and go on without."""
+        if self.board is not None and self.board.problem:
+            self.progress.say(f"no more figures for TensorBoard: {self.board.problem}")
+            self.board = None
 
     def finish(self) -> None:
         """The phase is over."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from binas.search.solvers._bilinear_program import (
 
 # Of a row's largest coefficient. Below this SCIP's LP solver prints complaints that cannot be turned off.
 FEASIBILITY = 1e-7
+LISTEN_SECONDS = 2.0
 
 
 class Scip(ProgramSolver):
@@ -88,9 +90,7 @@ class _ScipModel:
 
     def run(self, seconds: float) -> Outcome:
         """Solve (again) and translate SCIP's answer."""
-        self.model.setParam("limits/time", seconds)
-        self.model.optimize()
-        state = self.model.getStatus()
+        state = self._optimize(seconds)
         if state in ("infeasible", "inforunbd"):
             return Outcome(Status.INFEASIBLE)
         bound, nodes = self.program.in_percent(self.model.getDualbound()), int(self.model.getNTotalNodes())
@@ -100,6 +100,19 @@ class _ScipModel:
         x = np.array([self.model.getSolVal(solution, variable) for variable in self.x])
         status = Status.OPTIMAL if state == "optimal" else Status.STOPPED_WITH_ANSWER
         return Outcome(status, x, bound, nodes)
+
+    def _optimize(self, seconds: float) -> str:
+        """Let SCIP work, a few seconds at a time, so that signals are heard in between; its word for how it ended."""
+        end = self.model.getSolvingTime() + seconds
+        while True:
+            until = min(end, self.model.getSolvingTime() + LISTEN_SECONDS)
+            self.model.setParam("limits/time", until)
+            self.model.optimize()
+            state = str(self.model.getStatus())
+            if state == "userinterrupt":  # SCIP catches Ctrl-C itself, so Python has not heard of it
+                signal.raise_signal(signal.SIGINT)
+            if state != "timelimit" or until == end:
+                return state
 
     def forbid(self, ones: list[int]) -> None:
         """Cut off one architecture."""

@@ -219,6 +219,11 @@ class _Writer:
                 "layers, norms, attention, pooling and the usual activations."
             )
         op, options, weights = found
+        if (
+            op == "identity"
+        ):  # passed on, so that a block whose connection is nn.Identity() is seen to have one
+            self.names[node.name], self.values[node.name] = source[0], read
+            return
         if weights:
             if path in self.used:
                 raise SpaceError(

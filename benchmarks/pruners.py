@@ -62,7 +62,12 @@ def fastnas(
         "verbose": False,
     }
     shape = (1, data.channels, *data.size)
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+    quiet = io.StringIO()
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(quiet),
+        contextlib.redirect_stderr(quiet),
+    ):
         warnings.simplefilter("ignore")
         pruned, _ = mtp.prune(
             copy.deepcopy(network),

@@ -28,6 +28,7 @@ CPU = torch.device("cpu")
 DIVISOR = 4  # channels stay multiples of it; FastNAS's own 32 leaves small networks nothing to prune
 BATCH = 32  # images that FastNAS re-estimates BatchNorm with at a time, for each network it looks at
 CALIBRATED = 50  # batches of them; 50 is its own
+HALVINGS = 12  # of the loss it allows a layer, until FLOPs keep the limit; below a fortieth of a point then
 MOST = 0.95  # share of a layer's channels that Torch-Pruning may take
 
 
@@ -59,6 +60,7 @@ def fastnas(
         "data_loader": list(itertools.islice(training_images(data), calibrated)),
         "collect_func": lambda images: images,
         "checkpoint": str(checkpoint),
+        "num_iters": HALVINGS,
         "verbose": False,
     }
     shape = (1, data.channels, *data.size)

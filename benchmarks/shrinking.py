@@ -50,8 +50,9 @@ from trained_models import HALF, lite0_of_imagenet, resnet20
 
 LIMITS = (0.75, 0.5, 0.3)
 LATER = ("finetune", "compare", "export", "report")  # steps of a run after its answer
-ROUNDS = 6  # of bisecting a setting
-TENTHS = tuple(k / 10 for k in range(1, 11))
+SHARES = tuple(
+    k / 6 for k in range(1, 7)
+)  # of a layer's channels that FastNAS may choose of; its own are twentieths
 SCRATCH = "from scratch"
 COLUMNS = ("found", "FastNAS", "Torch-Pruning", "uniform width", SCRATCH)
 
@@ -70,7 +71,8 @@ class Case:
     tested: int = 10_000
     judged: int = 300  # validation images that FastNAS prunes by
     calibrated: int = 16  # batches that FastNAS re-estimates BatchNorm with
-    session: float = 4.0  # seconds of measuring of one round of bisecting
+    rounds: int = 5  # of bisecting a setting
+    session: float = 3.0  # seconds of measuring of one round of bisecting
 
     def prepare(self, source: Path, path: Path) -> None:
         """The images as a file of their own: the first of the training images, those to test with, at the side wanted."""
@@ -110,10 +112,11 @@ def cases(quick: bool) -> dict[str, Case]:
         "train.supernet.augment": crop,
         "finetune.epochs": 2,
         "finetune.augment": crop,
-        "measure.seconds": 40,
+        "measure.seconds": 30,
+        "measure.samples": 16,
         "search.seconds_per_network": 8,
         "estimate.passes": 16,
-        "sample.count": 30,
+        "sample.count": 20,
     }
     large = {"crop": 8, "flip": True}
     at64 = {**run, "train.supernet.augment": large, "finetune.augment": large}
@@ -162,6 +165,7 @@ def _quick(case: Case) -> Case:
         judged=50,
         calibrated=2,
         session=2.0,
+        rounds=2,
         training={**case.training, "epochs": 1},
         settings={**case.settings, **few},
     )
@@ -256,7 +260,7 @@ class Study:
         def by_flops(kept: float) -> nn.Module:
             case, data = self.case, self.run.data
             macs = max(kept, 0.02) * whole
-            return fastnas(self.model, data, macs, checkpoint, case.judged, case.calibrated, TENTHS)
+            return fastnas(self.model, data, macs, checkpoint, case.judged, case.calibrated, SHARES)
 
         def by_channels(everywhere: bool, kept: float) -> nn.Module:
             return magnitude(self.model, shape, 1 - kept, everywhere, classes)
@@ -274,7 +278,7 @@ class Study:
             return [float(value) for value in read_json(path)["settings"]]
         make, ends = self.pruners[name], [(0.0, 1.0) for _ in LIMITS]
         with self.timed(name):
-            for _ in range(ROUNDS):
+            for _ in range(self.case.rounds):
                 middles = [(low + high) / 2 for low, high in ends]
                 networks = {f"{share}": make(kept) for share, kept in zip(LIMITS, middles, strict=True)}
                 shares = self.measured(networks, self.case.session)

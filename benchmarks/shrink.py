@@ -54,6 +54,9 @@ def main() -> int:
     parser.add_argument("--model", choices=[*cases(False)], help="only this one")
     parser.add_argument("--data", type=Path, default=CACHE / "cifar10.npz", help="CIFAR-10 as an .npz file")
     parser.add_argument("--out", type=Path, help="folder of everything that is made")
+    parser.add_argument(
+        "--processes", type=int, help="one-thread processes that share the work; the cores without it"
+    )
     parser.add_argument("--record", action="store_true", help="write benchmarks/results/shrink.md and .json")
     options = parser.parse_args()
     if options.quick and options.record:
@@ -66,7 +69,9 @@ def main() -> int:
     results = {}
     for name in chosen:
         with Terminal().during(name) as progress:
-            results[name] = Study(name, options.quick, folder / name, options.data, progress).result()
+            results[name] = Study(
+                name, options.quick, folder / name, options.data, progress, options.processes
+            ).result()
         results[name]["missed"] = [] if options.quick else list(missed(results[name]))
         print("\n".join(table(name, results[name])), flush=True)
         if options.record:

@@ -180,6 +180,7 @@ class Study:
     folder: Path
     source: Path
     progress: Progress
+    processes: int | None = None  # of a new run; none = as many as cores
 
     @cached_property
     def case(self) -> Case:
@@ -219,7 +220,8 @@ class Study:
                 limits = [f"latency={100 * share:g}%" for share in LIMITS]
                 wish = Wish(self.case.data(self.images), limits, model, mean=mean, std=std)
                 asked = ("search.limits", [of_the_model(text) for text in limits])
-                begin(wish, folder, [asked, *self.case.settings.items()], self.progress)
+                shared = ("train.processes", self.processes)
+                begin(wish, folder, [asked, shared, *self.case.settings.items()], self.progress)
             run = open_run(folder)
             advance(run, [step for step in all_steps() if step.name not in LATER], self.progress)
         return open_run(folder)
@@ -364,7 +366,7 @@ class Study:
 
     def tune_all(self) -> None:
         """Fine-tune every network of every column that is not done, in as many processes as the run may use."""
-        labels = ["model", *(f"{_plain(name)}-{number}" for name in COLUMNS for number in range(len(LIMITS)))]
+        labels = ["model", *(f"{_plain(name)}-{number}" for number in range(len(LIMITS)) for name in COLUMNS)]
         left = [label for label in labels if not exists(self._outcome(label))]
         assert self.settings  # found before processes share the work
         given = [self.name, self.quick, str(self.folder), str(self.source)]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,8 @@ from trained_models import HALF, lite0_of_imagenet, resnet20
 
 LIMITS = (0.75, 0.5, 0.3)
 LATER = ("finetune", "compare", "export", "report")  # steps of a run after its answer
-SHARES = tuple(
-    k / 6 for k in range(1, 7)
-)  # of a layer's channels that FastNAS may choose of; its own are twentieths
+SHARES = tuple(k / 8 for k in range(1, 9))  # of a layer's channels that FastNAS may choose of; its own: 20
+LEAST, WIDER = 0.05, 1.15  # share of the FLOPs that FastNAS is asked for at least, and steps up from there
 SCRATCH = "from scratch"
 COLUMNS = ("found", "FastNAS", "Torch-Pruning", "uniform width", SCRATCH)
 
@@ -261,8 +261,11 @@ class Study:
 
         def by_flops(kept: float) -> nn.Module:
             case, data = self.case, self.run.data
-            macs = max(kept, 0.02) * whole
-            return fastnas(self.model, data, macs, checkpoint, case.judged, case.calibrated, SHARES)
+            for more in count():  # where it cannot go as low, as low as it can
+                with suppress(ValueError):
+                    macs = max(kept, LEAST) * WIDER**more * whole
+                    return fastnas(self.model, data, macs, checkpoint, case.judged, case.calibrated, SHARES)
+            raise AssertionError
 
         def by_channels(everywhere: bool, kept: float) -> nn.Module:
             return magnitude(self.model, shape, 1 - kept, everywhere, classes)

@@ -322,7 +322,9 @@ def _job(
 
 def _train_or_read(job: Job, result: Network, finish: Callable[[Network], None] | None = None) -> Network:
     """Weights of a finished phase, read back or trained now; ``finish`` is the last thing done to them."""
-    if not has_checkpoint(job.folder, WEIGHTS):
+    finished = has_checkpoint(job.folder, WEIGHTS)
+    job.team.wait()  # all have looked before the first writes: without an epoch nothing else holds them together
+    if not finished:
         network = cast(Network, fit(job))
         if finish:
             finish(network)

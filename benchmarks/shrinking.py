@@ -234,7 +234,7 @@ class Study:
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
         """Keep the CPU seconds of a stage, of this process and its children, once; none where it was interrupted."""
-        path = self.folder / f"time-{stage}.json"
+        path = self._time(stage)
         known = read_json(path) if exists(path) else None
         if known is not None and known["seconds"] is not None:
             yield
@@ -325,12 +325,12 @@ class Study:
                 "latency": answers[0].limits[0].value / LIMITS[0],
             },
             "limits": rows,
-            "seconds": {stage: self._seconds(stage) for stage in ("found", *self.pruners)},
+            "seconds": {stage: read_json(self._time(stage)) for stage in ("found", *self.pruners)},
             "networks": self.run.space.count,
         }
 
-    def _seconds(self, stage: str) -> dict[str, Any]:
-        return dict(read_json(self.folder / f"time-{stage}.json"))
+    def _time(self, stage: str) -> Path:
+        return self.folder / f"time-{_plain(stage)}.json"
 
     def latencies(self, answers: list[AnswerRecord]) -> dict[str, float]:
         """Every network of every column once more, in one session with the model, as shares of its latency."""

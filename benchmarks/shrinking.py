@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -181,6 +181,7 @@ class Study:
     source: Path
     progress: Progress
     processes: int | None = None  # of a new run; none = as many as cores
+    opened: Run | None = None  # in a worker: the run, which has its answers
 
     @cached_property
     def case(self) -> Case:
@@ -212,6 +213,8 @@ class Study:
     @cached_property
     def run(self) -> Run:
         """The run that shrinks it, with its answers; nothing is fine-tuned yet."""
+        if self.opened is not None:
+            return self.opened
         model, folder = self.model, self.folder / "run"
         with self.timed("found"):
             if not exists(folder / FILE):
@@ -251,7 +254,17 @@ class Study:
     @cached_property
     def settings(self) -> dict[str, list[float]]:
         """For each pruner the setting of each limit: the one that keeps the most of the network, measured within it."""
-        return {name: self._bisected(name) for name in self.pruners}
+        left = [name for name in self.pruners if not exists(self._setting(name))]
+        list(self._shared(bisector, left, "pruner"))
+        return {name: [float(value) for value in read_json(self._setting(name))] for name in self.pruners}
+
+    def _setting(self, name: str) -> Path:
+        return self.folder / f"settings-{_plain(name)}.json"
+
+    def _shared(self, work: Callable[..., Work], items: Sequence[str], what: str) -> Iterator[Any]:
+        """Work on every item, in as many processes as the run may use."""
+        given = [self.name, self.quick, str(self.folder), str(self.source)]
+        return map_shared(self.run, work, given, items, self.progress, what)
 
     @property
     def pruners(self) -> dict[str, Callable[[float], nn.Module]]:
@@ -276,11 +289,8 @@ class Study:
             "uniform width": partial(by_channels, True),
         }
 
-    def _bisected(self, name: str) -> list[float]:
+    def bisect(self, name: str) -> None:
         """All limits at once: each round measures one network of each in one session with the model."""
-        path = self.folder / f"settings-{_plain(name)}.json"
-        if exists(path):
-            return [float(value) for value in read_json(path)["settings"]]
         make, ends = self.pruners[name], [(0.0, 1.0) for _ in LIMITS]
         with self.timed(name):
             for _ in range(self.case.rounds):
@@ -291,8 +301,7 @@ class Study:
                     (kept, high) if shares[f"{share}"].value <= share else (low, kept)
                     for share, kept, (low, high) in zip(LIMITS, middles, ends, strict=True)
                 ]
-        write_text(path, dump_json({"settings": [low for low, _ in ends]}))
-        return [low for low, _ in ends]
+        write_text(self._setting(name), dump_json([low for low, _ in ends]))
 
     def measured(self, networks: Mapping[str, nn.Module], seconds: float) -> dict[str, Interval]:
         """Latencies as shares of the model's own, all measured in one session, taking turns."""
@@ -372,10 +381,7 @@ class Study:
         labels = ["model", *(f"{_plain(name)}-{number}" for number in range(len(LIMITS)) for name in COLUMNS)]
         left = [label for label in labels if not exists(self._outcome(label))]
         assert self.settings  # found before processes share the work
-        given = [self.name, self.quick, str(self.folder), str(self.source)]
-        for label, percent in zip(
-            left, map_shared(self.run, tuner, given, left, self.progress, "network"), strict=True
-        ):
+        for label, percent in zip(left, self._shared(tuner, left, "network"), strict=True):
             self.progress.say(f"{self.name}, {label}: {percent:.2f} % of the test images")
 
     def judge(self, label: str) -> float:
@@ -445,10 +451,19 @@ def _cpu_seconds() -> float:
 # In a worker process
 
 
+def bisector(run: Run, name: str, quick: bool, folder: str, source: str) -> Work:
+    """What finds the settings of a pruner."""
+
+    def work(pruner: str, progress: Progress) -> None:
+        Study(name, quick, Path(folder), Path(source), progress, opened=run).bisect(pruner)
+
+    return work
+
+
 def tuner(run: Run, name: str, quick: bool, folder: str, source: str) -> Work:
     """What fine-tunes and judges the network of a column."""
 
     def work(label: str, progress: Progress) -> float:
-        return Study(name, quick, Path(folder), Path(source), progress).judge(label)
+        return Study(name, quick, Path(folder), Path(source), progress, opened=run).judge(label)
 
     return work

@@ -78,7 +78,14 @@ def fastnas(
             dummy_input=torch.zeros(shape),
             config=config,
         )
-    return pruned.eval()
+    return compact(pruned)
+
+
+def compact(network: nn.Module) -> nn.Module:
+    """The network in eval mode, each tensor in memory of its own: what is cut out of larger ones may lie in theirs."""
+    for tensor in (*network.parameters(), *network.buffers()):
+        tensor.data = tensor.data.clone(memory_format=torch.contiguous_format)
+    return network.eval()
 
 
 def training_images(data: ImageData) -> Iterator[Tensor]:
@@ -108,7 +115,7 @@ def magnitude(
         round_to=DIVISOR,
     )
     pruner.step()
-    return pruned.eval()
+    return compact(pruned)
 
 
 def macs_of(network: nn.Module, shape: tuple[int, ...]) -> float:

@@ -498,10 +498,6 @@ def record(result: Mapping[str, Any]) -> None:
     name = result["name"]
     write_text(RESULTS / f"{name}.json", dump_json(dict(result)))
     plot_rivals(picture(result), DOCS.parent / "images" / f"{name}.png")
-    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    text = DOCS.read_text(encoding="utf-8")
-    before, _, rest = text.partition(begin)
-    after = rest.partition(end)[2]
     command = f"python benchmarks/{name.replace('-', '_')}.py --record"
     where = (
         f"{result['cpu']}, {result['cores']} cores, seed {result['seed']}, {result['images']:,} test images"
@@ -511,8 +507,15 @@ def record(result: Mapping[str, Any]) -> None:
         f"{result['share_core_minutes']:g} core minutes for each scaled network. In brackets: points that found is ahead."
     )
     goal = "; ".join(result["missed"]) or "all targets met"
-    made = f"{begin}\n\n{about}\n\n{markdown(result)}\n\nTargets: {goal}.\n\n![{name}](images/{name}.png)\n\n{end}"
-    write_text(DOCS, f"{before}{made}{after}")
+    made = f"{about}\n\n{markdown(result)}\n\nTargets: {goal}.\n\n![{name}](images/{name}.png)"
+    write_between(DOCS, name, made)
+
+
+def write_between(path: Path, name: str, text: str) -> None:
+    """Put a text between the marks of a name in a page; both are put at its end where it has none."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    before, _, rest = path.read_text(encoding="utf-8").partition(begin)
+    write_text(path, f"{before}{begin}\n\n{text}\n\n{end}{rest.partition(end)[2]}")
 
 
 def picture(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,8 +16,6 @@ last line is one JSON object; exit code 1 if the target is missed.
 from __future__ import annotations
 
 import argparse
-import copy
-import itertools
 import json
 import sys
 import tempfile
@@ -32,7 +30,6 @@ from binas.base.interval import Interval
 from binas.base.progress import Progress
 from binas.costs.measure import measuring_again
 from binas.costs.session import Plan
-from binas.data import normalise
 from binas.report.published import measure_networks
 from binas.run.run import Run, open_run
 from binas.search.rivals import difference
@@ -44,13 +41,7 @@ from binas.training.config import FinetuneSettings
 from binas.training.evaluation import accuracy, correct
 from binas.training.phases import train_from_scratch
 from binas.training.team import ALONE
-
-CPU = torch.device("cpu")
-DIVISOR = 4  # channels stay multiples of it; FastNAS's own 32 leaves small networks nothing to prune
-CALIBRATED, BATCH = (
-    50,
-    32,
-)  # batches that FastNAS re-estimates BatchNorm with, for each network it looks at; 50 is its own
+from pruners import CPU, fastnas
 
 
 def main() -> int:
@@ -82,7 +73,7 @@ def rivals(run: Run, folder: Path, images: int | None) -> Iterator[tuple[Any, An
     heaviest = extract(run.supernet("heaviest"), run.space.extreme()).eval()
     for number, answer in enumerate(run.answers):
         record = run.networks[answer.question]
-        network = prune(run, copy.deepcopy(heaviest), record.macs, folder / "sensitivity.pth", images)
+        network = fastnas(heaviest, run.data, record.macs, folder / "sensitivity.pth", images)
         before = accuracy(network, run.data, run.data.validation, CPU).percent
         where = bench(run, Progress(), ALONE, folder / str(number))
         phase = run.settings(FinetuneSettings)
@@ -92,37 +83,6 @@ def rivals(run: Run, folder: Path, images: int | None) -> Iterator[tuple[Any, An
             f"{answer.question}: FastNAS {before:.2f} % pruned, {after:.2f} % tuned (validation)", flush=True
         )
         yield answer, record, tuned
-
-
-def prune(run: Run, network: Any, macs: float, checkpoint: Path, images: int | None) -> Any:
-    """The network within ``macs``, by FastNAS; how much each layer matters is measured once and read from ``checkpoint``."""
-    import modelopt.torch.prune as mtp
-
-    data = run.data
-    judged = data.validation if images is None else data.validation.take(range(images))
-    shape = (1, data.channels, *data.size)
-    rule = {"channel_divisor": DIVISOR}
-    linear = {"feature_divisor": DIVISOR}
-    mode = [
-        ("fastnas", {"nn.Conv2d": {"*": rule}, "nn.BatchNorm2d": {"*": linear}, "nn.Linear": {"*": linear}})
-    ]
-    config = {
-        "score_func": lambda model: accuracy(model, data, judged, CPU).percent,
-        "data_loader": list(itertools.islice(training_images(run), CALIBRATED)),
-        "collect_func": lambda images: images,
-        "checkpoint": str(checkpoint),
-        "verbose": False,
-    }
-    pruned, _ = mtp.prune(
-        network, mode, constraints={"flops": 2 * macs}, dummy_input=torch.zeros(shape), config=config
-    )
-    return pruned.eval()
-
-
-def training_images(run: Run) -> Iterator[torch.Tensor]:
-    """Batches of training images as networks take them."""
-    for batch in run.data.train.batches(BATCH, seed=0, epoch=0):
-        yield normalise(batch.images, run.data.mean, run.data.std)
 
 
 def compare(run: Run, pruned: list[tuple[Any, Any, Any]], seconds: float) -> list[dict[str, Any]]:

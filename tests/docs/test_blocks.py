@@ -18,7 +18,7 @@ from binas.testing.paper_example import write_paper_example
 from tiny_run import call, one_thread, write_config
 
 JOURNAL = HOUSE / "benchmarks" / "results"  # records of what was run, not examples
-FILE = re.compile(r"[\w.-]+\.(?:yaml|json|csv)")  # a block with the name of a file above it is that file
+FILE = re.compile(r"[\w.-]+\.(?:yaml|json|csv|py)")  # a block with the name of a file above it is that file
 FAST = ("", "text", "csv", "json", "yaml", "toml")  # not carried out: test_pages.py reads them
 
 
@@ -50,6 +50,7 @@ def stage(tmp_path_factory):
 def test_the_blocks_of_a_page_work(page, stage, tmp_path, monkeypatch):
     shutil.copytree(stage, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # as `python` does for the files of a page
     names = {"__name__": "__docs__"}
     for block in blocks(page):
         if FILE.fullmatch(block.title):

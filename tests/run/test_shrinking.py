@@ -165,6 +165,59 @@ def test_a_limit_below_the_smallest_network_is_refused_before_training(images: P
     assert not (tmp_path / "run" / "heaviest").exists()
 
 
+class Pair(nn.Module):
+    """Gives features beside logits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = own_model("resnet")
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return self.inner(x), x
+
+
+def other_classes() -> nn.Module:
+    """A model with a classifier that nothing can be put in the place of."""
+    model = own_model("resnet")
+    model.fc = nn.Sequential(nn.Linear(32, 7), nn.Sigmoid())  # type: ignore[assignment]
+    return model
+
+
+MODELS = {
+    "gives a tuple": (Pair, "gives a tuple"),
+    "half precision": (lambda: own_model("resnet").half(), r"float16; call \.float\(\)"),
+    "another number of classes": (
+        other_classes,
+        "has 7 classes, the images 5, and its last layer is sigmoid",
+    ),
+    "weights that are no numbers": (lambda: not_finite(), "not finite"),
+}
+
+
+def not_finite() -> nn.Module:
+    model = own_model("resnet")
+    with torch.no_grad():
+        model.fc.weight[0, 0] = float("nan")  # type: ignore[union-attr, index, operator]
+    return model
+
+
+@pytest.mark.parametrize("case", MODELS)
+def test_a_model_that_cannot_be_shrunk_is_refused_before_anything_is_made(
+    case: str, images: Path, tmp_path: Path
+) -> None:
+    make, words = MODELS[case]
+    with pytest.raises(SpaceError, match=words):
+        shrink(make(), images, ["latency=50%"], tmp_path / "run", **QUICK)
+    assert not (tmp_path / "run").exists()
+
+
+def test_blocks_named_for_a_known_network_are_refused(images: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="leave --blocks out"):
+        shrink(
+            None, images, out=tmp_path / "run", network="efficientnet_lite0", weights="x.pth", blocks=["a.*"]
+        )
+
+
 def test_images_of_another_size_are_refused(images: Path, tmp_path: Path) -> None:
     with pytest.raises(SpaceError, match=r"cannot be followed|cannot run"):
         shrink(own_model("vit"), images, ["latency=50%"], tmp_path / "run", **QUICK)

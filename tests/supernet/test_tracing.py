@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from binas.base.errors import SpaceError
 from binas.costs.analytic import architecture_work
 from binas.space.files import space_from_yaml, space_to_yaml
+from binas.space.graph_blocks import common_path
 from binas.space.graph_space import network_of, space_of_graph
 from binas.space.graphs import Graph, Node, graph_from_text
 from binas.space.sampling import sample_many
@@ -184,6 +185,51 @@ def test_what_cannot_be_traced_is_named(case: str) -> None:
     make, words = WRONG[case]
     with pytest.raises(SpaceError, match=words):
         trace(make(), IMAGE)
+
+
+def test_a_connection_of_nn_identity_is_one() -> None:
+    model = own_model("resnet")
+    model.layers[0].downsample = nn.Identity()  # type: ignore[index, union-attr]
+    space, supernet = elastic(model)
+    assert [config.name for config in space.stages[0].blocks[0]] == ["off", "w25", "w50", "w75", "w100"]
+    with torch.no_grad():
+        assert torch.allclose(extract(supernet, space.extreme())(images()), model(images()), atol=1e-4)
+
+
+def test_blocks_may_be_named() -> None:
+    graph = trace(own_model("resnet"), IMAGE).graph
+    named = space_of_graph(graph.with_blocks(["layers.2", "layers.0"]), "own")
+    changing = [path for path in _paths(named) if path]
+    assert changing == ["layers.0", "layers.1", "layers.2"]  # the one between is there as it is
+    assert [len(configs) for stage in named.stages for configs in stage.blocks] == [5, 1, 5]
+    every = space_of_graph(graph.with_blocks(["layers.*"]), "own")
+    assert [stage.blocks for stage in every.stages] == [
+        stage.blocks for stage in space_of_graph(graph, "own").stages
+    ]
+    again = space_from_yaml(space_to_yaml(named))
+    assert again.stages == named.stages
+    assert network_of(str(again.network)).graph.named_blocks == ("layers.2", "layers.0")
+
+
+def _paths(space: SearchSpace) -> list[str]:
+    network = network_of(str(space.network))
+    return [
+        common_path(node.path for node in map(network.graph.by_name.get, block.nodes) if node and node.path)
+        for block in network.blocks
+    ]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "words"),
+    [
+        (["blocks.*"], r"no module .* is called 'blocks.\*'; at the top there are stem, layers"),
+        (["layers.0", "layers.0.conv2"], "cannot be two blocks"),
+    ],
+)
+def test_names_that_are_no_blocks_are_refused(patterns: list[str], words: str) -> None:
+    graph = trace(own_model("resnet"), IMAGE).graph
+    with pytest.raises(SpaceError, match=words):
+        space_of_graph(graph.with_blocks(patterns), "own")
 
 
 def test_a_model_without_blocks_is_refused() -> None:

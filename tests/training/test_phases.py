@@ -1,5 +1,7 @@
 """Real training, short: small networks on bars, and the demo space on the embedded images."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from scipy.stats import spearmanr
@@ -25,6 +27,7 @@ from binas.training import (
     judge,
     make_accelerator,
     multipath_accuracy,
+    phases,
     train_heaviest,
     train_supernet,
 )
@@ -34,6 +37,7 @@ from binas.training.loop import Step
 from binas.training.losses import Teacher
 from binas.training.phases import fresh_network, teacher_of, train_from_scratch
 from binas.training.reporting import read_metrics
+from binas.training.team import Team
 
 CPU = torch.device("cpu")
 LONGER = {"epochs": 8, "learning_rate": 0.02}
@@ -107,6 +111,25 @@ def test_from_scratch_differs_only_in_its_start(trained, tmp_path):
     other = fresh_network(MBCONV, lightest, 2)
     assert torch.equal(one.head.classifier.weight, two.head.classifier.weight)
     assert not torch.equal(one.head.classifier.weight, other.head.classifier.weight)
+
+
+def test_all_processes_have_looked_before_the_first_writes(tmp_path, monkeypatch):
+    """Without an epoch a slow process once found the weights of the first, and left the others waiting."""
+    seen = []
+
+    class Watched(Team):
+        def wait(self):
+            seen.append("wait")
+
+    save = phases.save_checkpoint
+    monkeypatch.setattr(phases, "save_checkpoint", lambda *given: (seen.append("save"), save(*given)))
+    torch.manual_seed(0)
+    network = StaticNetwork.from_string(
+        "[['ds_k3_s2_c8_nre']]", stem="cn_k3_s1_c8_nre", channels=3, classes=5
+    )
+    phase = quick().heaviest.model_copy(update={"epochs": 0})
+    train_from_scratch(network, replace(bench(tmp_path), team=Watched()), phase, {})
+    assert seen == ["wait", "save", "wait"]
 
 
 def test_any_network_is_trained_from_scratch_and_read_when_finished(tmp_path):

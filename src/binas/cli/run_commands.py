@@ -114,7 +114,10 @@ def run(
 )
 def shrink(
     data: Annotated[
-        Path, typer.Option(help="Folder with one subfolder of images per class, or an .npz file.")
+        Path,
+        typer.Option(
+            help="Folder with one subfolder of images per class, an .npz file, or embedded: those of binas."
+        ),
     ],
     limit: Annotated[
         list[str],
@@ -141,6 +144,12 @@ def shrink(
         typer.Option(help="Per channel, of pixels in 0..1, as the model was trained with."),
     ] = None,
     std: Annotated[list[float] | None, typer.Option(help="Per channel, with --mean.")] = None,
+    blocks: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Modules of MODEL that may change, such as 'layers.*.*'; without it they are found."
+        ),
+    ] = None,
     time: Time = None,
     changes: Set = None,
     progress: Any = None,
@@ -153,7 +162,7 @@ def shrink(
     from binas.run.shrinking import Wish, shrink_run
 
     more = [read_change(text) for text in changes or ()]
-    wish = Wish(data, limit, model, network, weights, mean=mean or None, std=std or None)
+    wish = Wish(data, limit, model, network, weights, mean=mean or None, std=std or None, blocks=blocks or ())
     return _finished(*shrink_run(wish, out, more, progress, time))
 
 

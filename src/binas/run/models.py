@@ -76,8 +76,9 @@ def own_source(
     name: str,
     shares: Sequence[float] = SHARES,
     rules: NetworkRules | None = None,
+    blocks: Sequence[str] = (),
 ) -> Source:
-    """A module of the user's; ``rules`` may say what images are normalised with."""
+    """A module of the user's; ``rules`` may say what images are normalised with, ``blocks`` which modules may change."""
     from dataclasses import replace
 
     from binas.space.graph_space import space_of_graph
@@ -85,6 +86,7 @@ def own_source(
     from binas.supernet.static import StaticNetwork
 
     graph, weights, new = traced(module, images)
+    graph = graph.with_blocks(blocks) if blocks else graph
     space = space_of_graph(graph, name, shares)
     space = space if rules is None else replace(space, rules=rules)
     network = StaticNetwork.from_architecture(space, space.extreme())

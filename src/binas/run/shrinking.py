@@ -44,6 +44,7 @@ RECIPE: dict[str, Any] = {
     "finetune.learning_rate": 1e-3,
     "finetune.distillation.share": 0.9,
 }
+OFFLINE = ("embedded", "fashion-mnist")  # kinds of images that need no path
 ADAPTING = {"train.heaviest.epochs": 3, "train.heaviest.learning_rate": 2e-3}
 
 
@@ -54,8 +55,10 @@ Change = tuple[str, Any]
 class Wish:
     """What a user has: a module (or ``file.py:function``), or the name of a known ``network``; weights; images; limits.
 
-    ``data`` is a folder of images, an .npz file, or the settings of ``data``. ``mean`` and ``std`` per channel, of pixels in
-    0..1, are what a module of one's own expects images to be normalised with; without them those of the images are used.
+    ``data`` is a folder of images, an .npz file, the name of images that come along, or the settings of ``data``. ``mean``
+    and ``std`` per channel, of pixels in 0..1, are what a module of one's own expects images to be normalised with; without
+    them those of the images are used. ``blocks`` are names of modules, such as ``layers.*.*``, that may be narrowed or
+    removed; without them they are found.
     """
 
     data: str | Path | Mapping[str, Any]
@@ -66,6 +69,7 @@ class Wish:
     shares: Sequence[float] = SHARES
     mean: Sequence[float] | None = None
     std: Sequence[float] | None = None
+    blocks: Sequence[str] = ()
 
     def source(self, images: ImageData, name: str) -> Source:
         """The network to be made smaller."""
@@ -74,13 +78,16 @@ class Wish:
                 "give a model of your own, or the name of a network with --network; one of the two."
             )
         if self.network is not None:
+            if self.blocks:
+                raise ConfigError(f"the blocks of {self.network} are known; leave --blocks out.")
             if self.weights is None:
                 raise ConfigError(f"{self.network} needs a file of weights: give one with --weights.")
             return known_source(self.network, self.weights, images, name, self.shares)
         assert self.model is not None
         known = self.mean is not None or self.std is not None
         rules = NetworkRules.model_validate({"mean": self.mean, "std": self.std}) if known else None
-        return own_source(built(self.model, self.weights), images, name, self.shares, rules)
+        module = built(self.model, self.weights)
+        return own_source(module, images, name, self.shares, rules, self.blocks)
 
 
 def shrink(
@@ -94,6 +101,7 @@ def shrink(
     shares: Sequence[float] = SHARES,
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
+    blocks: Sequence[str] = (),
     progress: Progress | None = None,
     time: str | None = None,
     **changes: Any,
@@ -105,7 +113,7 @@ def shrink(
     from binas.base.identity import flattened
 
     more = [(name, value) for name, value in flattened(changes).items()]
-    wish = Wish(data, limits, model, network, weights, shares, mean, std)
+    wish = Wish(data, limits, model, network, weights, shares, mean, std, blocks)
     return shrink_run(wish, Path(out), more, progress, time)[0]
 
 
@@ -156,6 +164,8 @@ def _data(data: str | Path | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(data, Mapping):
         return {f"data.{name}": value for name, value in data.items()}
     path = Path(data)
+    if str(data) in OFFLINE and not exists(path):
+        return {"data.kind": str(data)}
     kind = "arrays" if path.suffix == ".npz" else "folder"
     return {"data.kind": kind, "data.path": str(path)}
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import pairwise
 
+from binas.base.errors import SpaceError
 from binas.space.graphs import ELEMENTWISE, POOLS, PRODUCTS, SUMS, Graph, Node
 
 LEAST = 8  # channels of a group that is worth narrowing
@@ -292,11 +294,17 @@ def pieces(graph: Graph) -> list[tuple[str, list[Node]]]:
 
 
 def find_blocks(graph: Graph) -> list[GraphBlock]:
-    """The blocks of a graph in order, disjoint: residual ones, and runs of pieces with private channels."""
+    """The blocks of a graph in order, disjoint: residual ones, and runs of pieces with private channels; or those named."""
     parts, channels = pieces(graph), Channels(graph)
-    taken: list[tuple[int, int]] = [
-        (k, k) for k, (_, nodes) in enumerate(parts) if _is_residual(graph, nodes)
-    ]
+    taken = _named(graph, parts) if graph.named_blocks else _found(graph, parts, channels)
+    return [_block(graph, channels, parts, span) for span in _with_tails(parts, sorted(taken))]
+
+
+def _found(
+    graph: Graph, parts: Sequence[tuple[str, list[Node]]], channels: Channels
+) -> list[tuple[int, int]]:
+    """First and last piece of each block."""
+    taken = [(k, k) for k, (_, nodes) in enumerate(parts) if _is_residual(graph, nodes)]
     where = {node.name: k for k, (_, nodes) in enumerate(parts) for node in nodes}
     for group in sorted(_private(channels), key=lambda group: -group.size):
         inside = [where[name] for name in (*group.makers, *group.users)]
@@ -304,7 +312,44 @@ def find_blocks(graph: Graph) -> list[GraphBlock]:
         apart = all(span[1] < low or span[0] > high for low, high in taken)
         if span[0] != span[1] and apart:
             taken.append(span)
-    return [_block(graph, channels, parts, span) for span in _with_tails(parts, sorted(taken))]
+    return taken
+
+
+def _named(graph: Graph, parts: Sequence[tuple[str, list[Node]]]) -> list[tuple[int, int]]:
+    """The same for modules named by hand; an error where a name fits none, or two of them share a piece."""
+    spans: dict[str, tuple[int, int]] = {}
+    paths = [(k, node.path) for k, (_, nodes) in enumerate(parts) for node in nodes if node.path]
+    for pattern in graph.named_blocks:
+        fitting = [(k, module) for k, path in paths if (module := _module(path, pattern))]
+        if not fitting:
+            known = dict.fromkeys(path.partition(".")[0] for _, path in paths)
+            raise SpaceError(
+                f"no module between the first layer and the last is called {pattern[:60]!r}; at the top there are "
+                f"{', '.join(known)}. A * stands for one part of a name: layers.*.*"
+            )
+        for k, module in fitting:
+            first, last = spans.get(module, (k, k))
+            spans[module] = min(first, k), max(last, k)
+    rows = sorted(spans.items(), key=lambda item: item[1])
+    for (one, (_, end)), (two, (start, _)) in pairwise(rows):
+        if start <= end:
+            raise SpaceError(
+                f"{one!r} and {two!r} cannot be two blocks: a connection goes around both, or one is part of the other. "
+                "Name the module that holds them."
+            )
+    return [(first, _without_tail(parts, first, last)) for first, last in spans.values()]
+
+
+def _without_tail(parts: Sequence[tuple[str, list[Node]]], first: int, last: int) -> int:
+    """The last piece that does more than a tail would."""
+    return next((k for k in range(last, first, -1) if not _is_tail(parts[k][1])), first)
+
+
+def _module(path: str, pattern: str) -> str:
+    """The module of a path that a pattern names, each part of it by itself; empty where it names none."""
+    wanted, parts = pattern.split("."), path.split(".")
+    fits = len(parts) >= len(wanted) and all(map(fnmatchcase, parts, wanted))
+    return ".".join(parts[: len(wanted)]) if fits else ""
 
 
 def _private(channels: Channels) -> Iterator[Group]:

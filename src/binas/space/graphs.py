@@ -98,7 +98,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in order; the first is the image, the last the logits."""
+    """Nodes in order; the first is the image, the last the logits.
+
+    Where a user has named the blocks, the image's settings hold the patterns: ``layers.*`` for ``layers.0``, ``layers.1``.
+    """
 
     nodes: tuple[Node, ...]
 
@@ -118,6 +121,15 @@ class Graph:
             for name in node.reads:
                 found[name].append(node.name)
         return found
+
+    @property
+    def named_blocks(self) -> tuple[str, ...]:
+        """Patterns of the modules that are blocks; none where blocks are to be found."""
+        return tuple(self.nodes[0].get("blocks", ()))
+
+    def with_blocks(self, patterns: Iterable[str]) -> Graph:
+        """The same with blocks named by hand."""
+        return Graph((self.nodes[0].changed(blocks=tuple(patterns)), *self.nodes[1:]))
 
     @property
     def classes(self) -> int:

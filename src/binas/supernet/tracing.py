@@ -59,13 +59,17 @@ def trace(module: nn.Module, image: tuple[int, int, int], tolerance: float = CLO
 
 
 def _check_weights(module: nn.Module) -> None:
-    """Refuse weights of other precision than float32."""
+    """Refuse weights of other precision than float32, and those that are not finite."""
     for name, value in module.named_parameters():
         if value.dtype != torch.float32:
             raise SpaceError(
                 f"the weight {name} is {str(value.dtype).removeprefix('torch.')}; call .float() on the model first, as "
                 f"it is "
                 "trained further here."
+            )
+        if not bool(value.isfinite().all()):
+            raise SpaceError(
+                f"the weight {name} holds values that are not finite; its training must have gone wrong."
             )
 
 
@@ -219,6 +223,11 @@ class _Writer:
                 "layers, norms, attention, pooling and the usual activations."
             )
         op, options, weights = found
+        if (
+            op == "identity"
+        ):  # passed on, so that a block whose connection is nn.Identity() is seen to have one
+            self.names[node.name], self.values[node.name] = source[0], read
+            return
         if weights:
             if path in self.used:
                 raise SpaceError(

@@ -217,15 +217,21 @@ def fine_tune(
 
 
 def train_from_scratch(
-    network: StaticNetwork, bench: Bench, phase: Phase, origin: Mapping[str, str]
-) -> StaticNetwork:
-    """Any network, of a space or not, from the weights it has, with labels alone; ``origin`` says what it is.
+    network: Network, bench: Bench, phase: Phase, origin: Mapping[str, str], teacher: Teacher | None = None
+) -> Network:
+    """Any network, of a space or not, from the weights it has; ``origin`` says what it is, and who teaches it.
 
-    As in :func:`fine_tune` the epoch with the best validation accuracy is kept, and a finished training is read.
+    Without a ``teacher`` it learns from labels alone. As in :func:`fine_tune` the epoch with the best validation accuracy
+    is kept, and a finished training is read.
     """
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
-        return _label_loss(model(step.images), step, phase)
+        logits = model(step.images)
+        return (
+            _label_loss(logits, step, phase)
+            if teacher is None
+            else _taught_loss(logits, step, phase, teacher)
+        )
 
     measure = partial(_validated, bench)
     job = _job(bench, "scratch", network, loss_of, measure, phase, origin, select="accuracy")
@@ -322,7 +328,9 @@ def _job(
 
 def _train_or_read(job: Job, result: Network, finish: Callable[[Network], None] | None = None) -> Network:
     """Weights of a finished phase, read back or trained now; ``finish`` is the last thing done to them."""
-    if not has_checkpoint(job.folder, WEIGHTS):
+    finished = has_checkpoint(job.folder, WEIGHTS)
+    job.team.wait()  # all have looked before the first writes: without an epoch nothing else holds them together
+    if not finished:
         network = cast(Network, fit(job))
         if finish:
             finish(network)

@@ -82,7 +82,7 @@ def fastnas(
 
 
 def compact(network: nn.Module) -> nn.Module:
-    """The network in eval mode, weights in channels_last as images come: torch 2.13's backward crashes on a mixture."""
+    """The network in eval mode, weights in channels_last as images come: backward was seen to crash where only one was."""
     return network.to(memory_format=torch.channels_last).eval()
 
 

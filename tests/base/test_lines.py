@@ -45,5 +45,5 @@ def test_what_is_json_but_refused_is_named(tmp_path):
 
 
 def test_a_place_that_cannot_be_written(tmp_path):
-    with pytest.raises(FileError, match="Finished work is kept"):
+    with pytest.raises(FileError, match="What was there is kept"):
         append_line(tmp_path / "no" / "log.jsonl", 1)

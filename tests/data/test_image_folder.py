@@ -271,12 +271,12 @@ def test_files_are_found_in_subfolders_and_by_name(tmp_path):
 
 
 def wide_pictures(folder):
-    """Pictures three times as wide as high, black but for a white left end: their centre is black."""
-    for name in ("a", "b"):
+    """Pictures three times as wide as high, black but for a left end of some grey each: their centre is black."""
+    for shade, name in ((255, "a"), (200, "b")):
         (folder / name).mkdir(parents=True)
         for number in range(12):
             picture = np.zeros((20, 60, 3), dtype=np.uint8)
-            picture[:, :14] = 255
+            picture[:, :14] = shade - number
             (folder / name / f"{number:02}.png").write_bytes(encoded(picture))
 
 

@@ -83,7 +83,7 @@ def test_take_and_fingerprint():
 
 def test_all_kinds_keep_to_the_interface():
     needed = {name for name in vars(Images) if not name.startswith("_")}
-    assert needed == {"classes", "channels", "size", "indexed", "fingerprint", "batches"}
+    assert needed == {"classes", "channels", "size", "indexed", "fingerprint", "batches", "crops"}
     assert isinstance(made(), Images)
     for kind in (FileImages, StreamImages):
         assert callable(kind.batches)

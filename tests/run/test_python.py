@@ -161,7 +161,7 @@ class TestDoTask:
             _, done = do_task(copied, TASKS["estimate"], again=True)
         assert done == ["estimate"]
         kept = {path.relative_to(copied / "old").parts[1] for path in (copied / "old").glob("*/*")}
-        assert kept == {"contributions.json", "outcomes"}
+        assert kept == {"contributions.json", "outcomes", "metrics.jsonl"}
         assert {item.state.word for item in binas.open_run(copied).status} == {"done"}  # the same came out
 
 

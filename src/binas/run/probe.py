@@ -117,9 +117,15 @@ def _plain(phase: Phase) -> Phase:
 
 
 def _pixels(images: Images, count: int) -> Any:
-    """``count`` images (n, c, h, w), those there are again and again."""
+    """``count`` images (n, c, h, w), those there are again and again, with their number in the first pixels.
+
+    Without it they would be copies, and parts of a dataset that share images are refused.
+    """
     batch = next(iter(images.batches(min(count, READ))))
-    return np.resize(batch.images.numpy(), (count, *batch.images.shape[1:]))
+    pixels = np.resize(batch.images.numpy(), (count, *batch.images.shape[1:]))
+    for place in range(2):
+        pixels[:, 0, 0, place] = np.arange(count) // 256**place % 256
+    return pixels
 
 
 def _images(steps: int, batch: int) -> int:

@@ -1,12 +1,11 @@
 """bcfw-product (Algorithm 4): one stage's alpha or beta at a time."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from binas.base.errors import ProblemError
+from binas.search.deadline import NEVER
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status
@@ -67,7 +66,7 @@ def test_at_a_fixed_point_no_block_can_gain_alone(seed, share):
     problem = limited(seed, share)
     domain, rng = Domain(problem), np.random.default_rng(seed)
     climber = BcfwProduct(iterations=5000).climber(domain)
-    end = climber.climb(start_point(domain, anchor(domain), rng), rng, math.inf)
+    end = climber.climb(start_point(domain, anchor(domain), rng), rng, NEVER)
     assert end.fixed
     for block in stage_blocks(problem.space):
         slope = climber.objective.gradient(end.point, block.part)

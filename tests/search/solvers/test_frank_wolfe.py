@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from binas.base.errors import ProblemError
 from binas.estimators.objective import CallableObjective, QuadraticObjective, StagewiseObjective
+from binas.search.deadline import NEVER
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status
@@ -188,7 +189,7 @@ def test_the_projection_recovers_an_architecture_that_the_point_is_near():
     domain = Domain(problem)
     wanted = EVERY[100]
     near = Point(*SMALL.layout.encode(wanted)).towards(Point(*SMALL.layout.uniform()), 0.3)
-    end = projection(domain, near, 100).climb(near, np.random.default_rng(0), math.inf)
+    end = projection(domain, near, 100).climb(near, np.random.default_rng(0), NEVER)
     assert SMALL.layout.decode(end.point.alpha, end.point.beta) == wanted
     assert LinearSmooth(near).value(end.point) > LinearSmooth(near).value(near)
 

@@ -43,7 +43,7 @@ def main() -> int:
 def _build(out: Path, source: Path) -> tuple[Path, Path]:
     """Source archive and wheel of a folder, made by the build backend itself."""
     out.mkdir()
-    code = "import sys; from setuptools import build_meta as b; b.build_sdist(sys.argv[1]); b.build_wheel(sys.argv[1])"
+    code = "import sys; from setuptools import build_meta as b; out = sys.argv[1]; b.build_sdist(out); b.build_wheel(out)"
     copy = out / "copy"  # the backend leaves files behind in the folder that it builds
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=source, capture_output=True, check=False).stdout
     names = [name for name in listed.decode().split("\0") if name] if source == ROOT else []

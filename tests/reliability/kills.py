@@ -100,6 +100,7 @@ def start(arguments: list[str], output: Path, dies: Callable[[], None] = lambda:
         with output.open("ab") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
+        sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115 (not pytest's)
         torch.set_num_threads(1)
         frontier_numbers.RUNNER_SECONDS = HUNG  # a page holds as many runners-up as fit into a time
         dies()

@@ -20,6 +20,7 @@ import sys
 import threading
 import time
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NoReturn
@@ -165,7 +166,7 @@ def dismiss() -> None:
 Inbox = queue.SimpleQueue[tuple["Worker", dict[str, Any] | None]]
 
 
-class Worker:
+class Worker(ABC):
     """Another process of this program, which can be asked over one stream and answers over another."""
 
     def __init__(self, questions: BinaryIO, answers: BinaryIO) -> None:
@@ -177,17 +178,17 @@ class Worker:
         )  # session whose answers count, and who waits for them
         threading.Thread(target=self._listen, daemon=True).start()
 
+    @abstractmethod
     def alive(self) -> bool:
         """Whether it can be asked."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lost(self) -> WorkerError:
         """The error of a worker that ended by itself."""
-        raise NotImplementedError
 
+    @abstractmethod
     def end(self) -> None:
         """What it does is not wanted any more, after an error or an interruption."""
-        raise NotImplementedError
 
     def ask(self, session: int, make: Make, given: Sequence[Any], item: Any) -> None:
         """Let it do one piece; within a session what ``make`` opened is used again."""
@@ -211,7 +212,7 @@ class Worker:
             raise _error(*answer["error"])
         return worker, answer
 
-    def handled(self) -> None:
+    def handled(self) -> None:  # noqa: B027 (a child has nothing to do then)
         """An error of this worker is raised now."""
 
     def _listen(self) -> None:

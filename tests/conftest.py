@@ -11,6 +11,8 @@ from pathlib import Path
 # One worker a core (pytest-xdist), each with one thread: several threads in each would wait for one another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# Some virtual machines show matrix units (AMX) and end the process that uses them.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 
 import pytest
 from hypothesis import HealthCheck, settings

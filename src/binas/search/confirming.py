@@ -4,7 +4,7 @@ Predictions know no more than their form: where choices interact, another of the
 good as the optimum may be better. So the K best by prediction are measured on the check images, and the one with the
 highest score is the answer:
 
-    score = predicted + D (D + N)^-1 (measured - predicted),    D = doubt + COMMON^2 1 1'.
+    score = predicted + G (measured - predicted),    G = D (D + N)^-1,    D = doubt + COMMON^2 1 1'.
 
 It is the mean that two things give together: a normal prior around the predictions, as wide as their errors and their
 lack of fit, which networks share as far as they are alike (``CalibratedEstimator.doubt``), and measurements whose noise
@@ -14,8 +14,8 @@ many good networks. Where nothing is known about the predictions, what was measu
 
 The winner was chosen by these images, so its accuracy there is too high, and it is not reported: the accuracy is that of
 test images. The lead over random networks (the samples of the check, on the same images, paired image by image) is that of
-the score, with the standard error sqrt((D - D (D + N)^-1 D)_kk): a mean over all that the truth may be is not misled by
-choosing the highest. With a single candidate the check images chose nothing, and accuracy and lead are what was measured.
+the score, with the standard error sqrt(((1 - G) D' (1 - G)' + G N G')_kk), D' the doubt as wide as an estimated variance
+needs (``Doubt.wide``): a mean over all that the truth may be is not misled by choosing the highest. With a single candidate the check images chose nothing, and accuracy and lead are what was measured.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.settings import FileRecord
+from binas.estimators.calibration import Doubt
 from binas.search.rivals import Difference, difference
 
 Array = NDArray[np.float64]
@@ -101,13 +102,13 @@ class Candidates:
     """Networks measured on the same images: ``predicted`` (K,) in percent, ``correct`` (K, images).
 
     ``reference`` (images,) is the share of random networks that are right on each image, None where it is not known;
-    ``doubt`` (K, K) the covariance of the predictions' errors in points^2, None where it is not known.
+    ``doubt`` the covariances (K, K) of the predictions' errors in points^2, None where they are not known.
     """
 
     predicted: Array
     correct: Bits
     reference: Array | None = None
-    doubt: Array | None = None
+    doubt: Doubt | None = None
 
     def order(self) -> list[int]:
         """The candidates by score, the best first; of equals the one predicted best, then the first."""
@@ -123,14 +124,12 @@ class Candidates:
         scores, errors = self._posterior(self.doubt)
         return float(scores[candidate] - 100 * self.reference.mean()), float(errors[candidate])
 
-    def _posterior(self, doubt: Array) -> tuple[Array, Array]:
+    def _posterior(self, doubt: Doubt) -> tuple[Array, Array]:
         """Scores in percent, and their standard errors relative to the random networks on the same images."""
         outcomes = 100.0 * self.correct
         common = outcomes.mean(axis=0) if self.reference is None else 100 * self.reference
         noise = np.atleast_2d(np.cov(outcomes - common)) / outcomes.shape[1]
-        prior = doubt + COMMON**2
-        share = np.linalg.solve(prior + noise + TINY * np.eye(len(prior)), prior).T  # D (D + N)^-1
-        left = np.diag(prior - share @ prior)
-        return self.predicted + share @ (outcomes.mean(axis=1) - self.predicted), np.sqrt(
-            np.maximum(left, 0.0)
-        )
+        prior, wide, one = doubt.likely + COMMON**2, doubt.wide + COMMON**2, np.eye(len(self.predicted))
+        gain = np.linalg.solve(prior + noise + TINY * one, prior).T
+        left = (one - gain) @ wide @ (one - gain).T + gain @ noise @ gain.T
+        return self.predicted + gain @ (outcomes.mean(axis=1) - self.predicted), np.sqrt(np.diag(left))

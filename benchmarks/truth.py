@@ -17,8 +17,8 @@ the confirmed answer. Everything that is told is then compared with the truth.
 
 Limits (targets): |bias| of what is reported at most 0.1 points, 95 % intervals cover 93 to 97 %. Both are judged with the
 Monte-Carlo error of so many repetitions (two standard errors over repetitions, printed beside; how much easier the images
-drawn happen to be is known here, 0 on average, and taken out of biases of accuracies, so that they are known better). The peer is what was printed
-before: the sum of contributions and its standard error, without samples.
+drawn happen to be is known here, 0 on average, and taken out of biases of accuracies, so that they are known better). The
+peer is what was printed before: the sum of contributions and its standard error, without samples.
 
 With BINAS_TABLES: NAS-Bench-Macro, real accuracies, contributions from 300 networks, 100 others as samples, the estimator
 that ``binas check`` chooses; how far its predictions of the networks found under limits, and one training of these, lie

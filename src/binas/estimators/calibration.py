@@ -94,7 +94,7 @@ class Calibration(BaseModel):
         return self.centre + (accuracy - self.level) / self.slope
 
     def errors(self, predicted: Array, own: Array, kappa: Array) -> Array:
-        """Standard errors of what is shown, given the predictions, the estimator's own errors e and kappa(x, x), in points."""
+        """Standard errors of what is shown, given predictions, the estimator's own errors e and kappa(x, x), in points."""
         away = np.stack([np.ones(len(predicted)), predicted - self.centre])
         line = np.einsum("in,ij,jn->n", away, np.array(self.covariance), away)
         around = self.slope**2 * self.trust * np.nan_to_num(own) ** 2 + self.lack_of_fit**2 * kappa

@@ -1,4 +1,4 @@
-"""What networks share of all that main effects leave over: a kernel of pairs of choices, without what single choices explain.
+"""What networks share of all that main effects leave over: a kernel of pairs, without what single choices explain.
 
 The lack of fit of an additive estimator is what interactions do beyond the effects of single choices. Interactions of two
 choices alone, each with an effect of its own, have the covariance k0(z, y) = (z'y)^2 for rows z, y of ``space.layout``: the
@@ -31,7 +31,7 @@ DRAWN = (
     500,
     2000,
 )  # random networks that main effects are fitted to, at least and at most; between, PER_CHOICE for each choice
-PER_CHOICE = 8
+PER_CHOICE = 8  # of them for each choice, between
 SCALED_BY = 300  # further networks whose mean K(r, r) is 1
 LARGEST = 1000  # choices beyond which so few networks fit nothing: the pairs as they are, k0 / sqrt(k0 k0)
 

@@ -15,7 +15,8 @@ many good networks. Where nothing is known about the predictions, what was measu
 The winner was chosen by these images, so its accuracy there is too high, and it is not reported: the accuracy is that of
 test images. The lead over random networks (the samples of the check, on the same images, paired image by image) is that of
 the score, with the standard error sqrt(((1 - G) D' (1 - G)' + G N G')_kk), D' the doubt as wide as an estimated variance
-needs (``Doubt.wide``): a mean over all that the truth may be is not misled by choosing the highest. With a single candidate the check images chose nothing, and accuracy and lead are what was measured.
+needs (``Doubt.wide``): a mean over all that the truth may be is not misled by choosing the highest. With a single
+candidate the check images chose nothing, and accuracy and lead are what was measured.
 """
 
 from __future__ import annotations

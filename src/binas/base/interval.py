@@ -50,7 +50,7 @@ class Taken(Interval):
     slower: float = 1.0
 
     def as_fast_as(self, control: float | None, least: float, most: float) -> Taken:
-        """At the speed of a session with that ``control``: divided by the factor between both, from ``least`` on, up to ``most``."""
+        """At the speed of a session with that ``control``: divided by the factor between both, ``least`` up to ``most``."""
         if control is None or self.control is None or self.control < least * control:
             return self
         slower = min(most, self.control / control)

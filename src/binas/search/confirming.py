@@ -53,7 +53,7 @@ class Confirmed(FileRecord):
 
     ``accuracy`` in percent of ``images`` images (the check's, or test images where the check's chose) with its standard
     error; ``lead`` points over the mean of ``over`` random networks, paired over the check's images, with its standard
-    error; None where these images chose what an estimator learned, or no random networks were measured on them.
+    error; over test images where the check's taught the estimator; None where there are no random networks.
     """
 
     images_of: Literal["check", "test"]

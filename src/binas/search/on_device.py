@@ -45,9 +45,9 @@ MeasureCost = Callable[[Cost, Architecture], Taken]  # measured again as its tab
 class Reading(FileRecord):
     """One network built and measured: ``asked`` is the limit wanted, ``limit`` the one searched with.
 
-    The limit is ``kept`` where the upper end of the interval keeps it. Of ``sessions`` the quickest counts; in it the control
-    was disturbed by that share, and numbers are divided by ``slower``, the control's time over that of the table's session.
-    ``explained``: the table's verified errors are as large as this one, or it was not verified.
+    The limit is ``kept`` where the upper end of the interval keeps it. Of ``sessions`` the quickest counts; in it the
+    control was disturbed by that share, and numbers are divided by ``slower``, the control's time over that of the table's
+    session. ``explained``: the table's verified errors are as large as this one, or it was not verified.
     """
 
     architecture: str
@@ -81,8 +81,8 @@ class Reading(FileRecord):
         parts = [busy(f"{self.architecture} was", self.disturbance) + "."] if self.busy else []
         if self.slower > 1.0:
             parts.append(
-                f"The device was {self.slower - 1:.0%} slower than when the table of {self.cost} was made, by the control; what was "
-                f"measured of {self.architecture} is brought to the table's speed."
+                f"The device was {self.slower - 1:.0%} slower than when the table of {self.cost} was made, by the control; "
+                f"what was measured of {self.architecture} is brought to the table's speed."
             )
         return " ".join(parts)
 
@@ -144,8 +144,8 @@ def not_confirmed(reading: Reading) -> str:
     )
     why = "the machine was busy" if reading.busy else "the machine is not as it was when the table was made"
     return (
-        f"{reading.cost} <= {asked} is not confirmed: {why}. By the table {reading.architecture} takes {predicted}, the quickest of "
-        f"{reading.sessions} sessions up to {high}. Measure again on a quiet machine (binas measure, then binas search)."
+        f"{reading.cost} <= {asked} is not confirmed: {why}. By the table {reading.architecture} takes {predicted}, the quickest "
+        f"of {reading.sessions} sessions up to {high}. Measure again on a quiet machine (binas measure, then binas search)."
     )
 
 

@@ -25,7 +25,6 @@ LINE = Calibration(
     covariance=((0.04, 0.0), (0.0, 0.01)),
     lack_of_fit=0.3,
     trust=1.0,
-    likely=(0.2, 0.5),
     samples=40,
 )
 
@@ -187,15 +186,14 @@ class TestShown:
         assert self.estimator.compare(one, one) == pytest.approx((0.0, 0.0), abs=1e-7)
 
 
-def test_doubt_is_as_estimated_to_weigh_with_and_wider_for_intervals():
-    made = CalibratedEstimator(BilinearEstimator(CONTRIBUTIONS), LINE, DRAWN)
-    likely, wide = made.doubt(DRAWN[:5])
-    own = own_leftover(SPACE, DRAWN[:5])
-    away = BilinearEstimator(CONTRIBUTIONS).predict(DRAWN[:5]) - LINE.centre
-    # trust E is half as large in the likely one, slope^2 v the same: of twice the first minus the second E goes
-    left = 2 * np.diag(likely) - np.diag(wide)
-    assert left == pytest.approx((2 * 0.2**2 - 0.3**2) * own + 0.01 * away**2)
-    assert (np.diag(wide) > np.diag(likely)).all()
+def test_doubt_of_networks_is_that_of_their_parts():
+    plain = BilinearEstimator(CONTRIBUTIONS)
+    found = CalibratedEstimator(plain, LINE, DRAWN).doubt(DRAWN[:5])
+    away, mean = plain.predict(DRAWN[:5]) - LINE.centre, plain.gradients(DRAWN).mean(axis=0)
+    own = plain.errors(plain.gradients(DRAWN[:5]) - mean)
+    expected = 0.25 * own**2 + 0.3**2 * own_leftover(SPACE, DRAWN[:5]) + 0.01 * away**2
+    assert np.diag(found) == pytest.approx(expected)
+    assert np.linalg.eigvalsh(found).min() > -1e-9
 
 
 def test_the_choice_carries_a_line_for_every_estimator(tmp_path):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from binas.estimators.calibration import Doubt
 from binas.search.confirming import CandidateRecord, Candidates, Confirmed
 from binas.search.rivals import difference
 
@@ -16,19 +15,15 @@ def outcomes(*shares, seed=0):
     return np.stack([rng.random(IMAGES) < share for share in shares])
 
 
-def doubt(likely, wide=None):
-    return Doubt(likely, likely if wide is None else wide)
-
-
 def test_where_predictions_are_sure_the_optimum_stays():
-    found = Candidates(np.array([80.0, 79.9]), outcomes(0.7, 0.9), None, doubt(np.zeros((2, 2))))
+    found = Candidates(np.array([80.0, 79.9]), outcomes(0.7, 0.9), None, np.zeros((2, 2)))
     assert found.order() == [0, 1]
 
 
 def test_what_was_measured_counts_as_far_as_it_is_surer_than_predictions():
     correct = outcomes(0.7, 0.9)
     wide, narrow = (
-        Candidates(np.array([80.0, 79.0]), correct, None, doubt(scale * np.eye(2))) for scale in (4.0, 0.01)
+        Candidates(np.array([80.0, 79.0]), correct, None, scale * np.eye(2)) for scale in (4.0, 0.01)
     )
     assert wide.order() == [1, 0]
     assert narrow.order() == [0, 1]
@@ -40,15 +35,15 @@ def test_networks_that_are_alike_are_not_told_apart_by_luck():
     """What two almost equal networks leave over is almost the same: the difference that was measured is noise."""
     correct = outcomes(0.78, 0.82)
     alike = 4.0 * np.array([[1.0, 0.999], [0.999, 1.0]])
-    assert Candidates(np.array([80.0, 79.8]), correct, None, doubt(alike)).order() == [0, 1]
-    assert Candidates(np.array([80.0, 79.8]), correct, None, doubt(4.0 * np.eye(2))).order() == [1, 0]
+    assert Candidates(np.array([80.0, 79.8]), correct, None, alike).order() == [0, 1]
+    assert Candidates(np.array([80.0, 79.8]), correct, None, 4.0 * np.eye(2)).order() == [1, 0]
 
 
 def test_the_lead_of_a_single_candidate_is_paired_over_images():
     correct, reference = outcomes(0.8), np.random.default_rng(1).random(IMAGES)
     expected = pytest.approx(difference(correct[0], reference))
     assert Candidates(np.array([80.0]), correct, reference).lead(0) == expected
-    assert Candidates(np.array([80.0]), correct, reference, doubt(np.eye(1))).lead(0) == expected
+    assert Candidates(np.array([80.0]), correct, reference, np.eye(1)).lead(0) == expected
     assert Candidates(np.array([80.0]), correct).lead(0) is None
     assert Candidates(np.array([80.0, 79.0]), outcomes(0.8, 0.8), reference).lead(0) is None
 
@@ -60,7 +55,7 @@ def test_the_lead_of_the_best_of_many_is_not_that_of_the_luckiest(beyond):
     for seed in range(80):
         truth = 82.0 + beyond * rng.normal(size=12)
         correct = outcomes(*truth / 100, seed=seed)
-        found = Candidates(np.full(12, 84.0), correct, np.full(IMAGES, 0.8), doubt(beyond**2 * np.eye(12)))
+        found = Candidates(np.full(12, 84.0), correct, np.full(IMAGES, 0.8), beyond**2 * np.eye(12))
         best = found.order()[0]
         lead, error = found.lead(best)
         naive.append(100 * correct[best].mean() - truth[best])
@@ -83,13 +78,3 @@ def test_what_is_said():
     assert "chosen among 2 candidates" in said
     assert Confirmed.model_validate_json(found.model_dump_json()) == found
     assert "random" not in Confirmed.of("check", np.array([True, False]), None, 100, []).sentence()
-
-
-def test_a_margin_widens_the_interval_and_moves_no_score():
-    predicted, correct, reference = np.array([80.0, 79.0]), outcomes(0.8, 0.8), np.full(IMAGES, 0.7)
-    plain, wider = (
-        Candidates(predicted, correct, reference, doubt(np.eye(2), (1 + margin) * np.eye(2)))
-        for margin in (0.0, 1.0)
-    )
-    assert plain.lead(0)[0] == wider.lead(0)[0]
-    assert plain.lead(0)[1] < wider.lead(0)[1]

@@ -24,9 +24,9 @@ The standard error of what is shown for a network x with prediction p contains f
 S^2, the residual variance of the samples minus what their own finitely many images add, is what 2 and 3 explain
 together: lack_of_fit^2 = S^2 - slope^2 mean e^2 where that is positive; else the estimator overstates its errors, and
 trust = S^2 / (slope^2 mean e^2) < 1. Half its own standard error is added to S^2 (nothing below zero counts): an
-interval made with a variance that is itself estimated must be wider, as Student's is. ``likely`` is both without it, for
-weighing predictions against measurements. Of a difference of two networks the level cancels, and so does the lack of fit
-as far as they share it: slope^2 trust e(x1, x2)^2 + (p1 - p2)^2 v_ss + lack_of_fit^2 (k11 + k22 - 2 k12), k = kappa.
+interval made with a variance that is itself estimated must be wider, as Student's is. Of a difference of two networks
+the level cancels, and so does the lack of fit as far as they share it: slope^2 trust e(x1, x2)^2 + (p1 - p2)^2 v_ss +
+lack_of_fit^2 (k11 + k22 - 2 k12), k = kappa.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple, Protocol, Self, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,9 +79,6 @@ class Calibration(BaseModel):
     covariance: tuple[tuple[float, float], tuple[float, float]] = Field(description="Of (level, slope)")
     lack_of_fit: float = Field(ge=0, description="Standard deviation of networks around the line")
     trust: float = Field(ge=0, le=1, description="Share of the estimator's own error variances that is true")
-    likely: tuple[float, float] = Field(
-        description="lack_of_fit and trust as estimated, without the margin that makes intervals wide enough"
-    )
     samples: int = Field(description="Measured networks behind it")
     why: str = Field("", description="Why predictions are only shifted; empty where the slope was fitted")
 
@@ -126,9 +123,7 @@ def calibrate(predicted: Array, samples: Samples, own: Array | None = None) -> C
     why = "" if slope > CLEAR * error else _not_used(slope, error)
     slope = 1.0 if why else slope
     left = samples.accuracy - samples.accuracy.mean() - slope * away
-    (likely, margin), told = _beyond_images(left, away, samples), _mean_square(own, slope)
-    beyond = likely + margin
-    fit, trust = _divided(beyond, told)
+    beyond, told = _beyond_images(left, away, samples), _mean_square(own, slope)
     spread = float(away @ away)
     network = beyond / np.array([len(samples), spread if spread and not why else math.inf])
     return Calibration(
@@ -136,9 +131,8 @@ def calibrate(predicted: Array, samples: Samples, own: Array | None = None) -> C
         level=float(samples.accuracy.mean()),
         slope=slope,
         covariance=_pairs(_over_images(away, samples, bool(why)) + np.diag(network)),
-        lack_of_fit=fit,
-        trust=trust,
-        likely=_divided(likely, told),
+        lack_of_fit=math.sqrt(max(0.0, beyond - told)),
+        trust=min(1.0, beyond / told) if told else 1.0,
         samples=len(samples),
         why=why,
     )
@@ -163,16 +157,11 @@ def _not_used(slope: float, error: float) -> str:
     )
 
 
-def _divided(beyond: float, told: float) -> tuple[float, float]:
-    """Lack of fit in points, and trust: what S^2 leaves over of the estimator's own errors, slope^2 mean e^2, or grants."""
-    return math.sqrt(max(0.0, beyond - told)), min(1.0, beyond / told) if told else 1.0
-
-
-def _beyond_images(left: Array, away: Array, samples: Samples) -> tuple[float, float]:
-    """S^2, residual variance minus what the samples' own images add; and half its standard error, the margin."""
+def _beyond_images(left: Array, away: Array, samples: Samples) -> float:
+    """S^2: residual variance minus what the samples' own images add, and half its standard error."""
     freedom = max(1, len(left) - 2)
     total = float(left @ left) / freedom
-    return max(0.0, total - _image_noise(away, samples) / freedom), total * math.sqrt(2 / freedom) / 2
+    return max(0.0, total - _image_noise(away, samples) / freedom) + total * math.sqrt(2 / freedom) / 2
 
 
 def _image_noise(away: Array, samples: Samples) -> float:
@@ -225,13 +214,6 @@ def _pairs(matrix: Array) -> tuple[tuple[float, float], tuple[float, float]]:
     return (a, b), (c, d)
 
 
-class Doubt(NamedTuple):
-    """Covariances of errors of what is shown, (n, n), in points^2: ``likely`` to weigh with, ``wide`` for intervals."""
-
-    likely: Array
-    wide: Array
-
-
 class CalibratedEstimator:
     """An estimator whose predictions are shown as measured networks say; ``reference`` are these networks."""
 
@@ -280,14 +262,12 @@ class CalibratedEstimator:
         error = self.calibration.error_of_difference(one - two, float(np.nan_to_num(own)), unlike)
         return self.calibration.slope * (one - two), error
 
-    def doubt(self, architectures: Sequence[Architecture]) -> Doubt:
-        """Covariances of the errors of what is shown for networks, but for the level they share."""
+    def doubt(self, architectures: Sequence[Architecture]) -> Array:
+        """Covariance of the errors of what is shown for networks, in points^2, (n, n), but for the level they share."""
         line, items = self.calibration, list(architectures)
         away, kappa = self.estimator.predict(items) - line.centre, shared_leftover(self.space, items)
-        own = line.slope**2 * np.nan_to_num(self._joint(items, kappa))
-        slope = line.covariance[1][1] * np.outer(away, away)
-        (fit, trust), wide = line.likely, (line.lack_of_fit, line.trust)
-        return Doubt(trust * own + fit**2 * kappa + slope, wide[1] * own + wide[0] ** 2 * kappa + slope)
+        own = line.slope**2 * line.trust * np.nan_to_num(self._joint(items, kappa))
+        return np.asarray(own + line.lack_of_fit**2 * kappa + line.covariance[1][1] * np.outer(away, away))
 
     def _joint(self, items: Sequence[Architecture], kappa: Array) -> Array:
         """Covariance of the estimator's own errors, (n, n), in points^2.

@@ -14,9 +14,8 @@ many good networks. Where nothing is known about the predictions, what was measu
 
 The winner was chosen by these images, so its accuracy there is too high, and it is not reported: the accuracy is that of
 test images. The lead over random networks (the samples of the check, on the same images, paired image by image) is that of
-the score, with the standard error sqrt(((1 - G) D' (1 - G)' + G N G')_kk), D' the doubt as wide as an estimated variance
-needs (``Doubt.wide``): a mean over all that the truth may be is not misled by choosing the highest. With a single
-candidate the check images chose nothing, and accuracy and lead are what was measured.
+the score, with the standard error sqrt((D - G D)_kk): a mean over all that the truth may be is not misled by choosing the
+highest. With a single candidate the check images chose nothing, and accuracy and lead are what was measured.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.settings import FileRecord
-from binas.estimators.calibration import Doubt
 from binas.search.rivals import Difference, difference
 
 Array = NDArray[np.float64]
@@ -103,13 +101,13 @@ class Candidates:
     """Networks measured on the same images: ``predicted`` (K,) in percent, ``correct`` (K, images).
 
     ``reference`` (images,) is the share of random networks that are right on each image, None where it is not known;
-    ``doubt`` the covariances (K, K) of the predictions' errors in points^2, None where they are not known.
+    ``doubt`` (K, K) the covariance of the predictions' errors in points^2, None where it is not known.
     """
 
     predicted: Array
     correct: Bits
     reference: Array | None = None
-    doubt: Doubt | None = None
+    doubt: Array | None = None
 
     def order(self) -> list[int]:
         """The candidates by score, the best first; of equals the one predicted best, then the first."""
@@ -125,12 +123,14 @@ class Candidates:
         scores, errors = self._posterior(self.doubt)
         return float(scores[candidate] - 100 * self.reference.mean()), float(errors[candidate])
 
-    def _posterior(self, doubt: Doubt) -> tuple[Array, Array]:
+    def _posterior(self, doubt: Array) -> tuple[Array, Array]:
         """Scores in percent, and their standard errors relative to the random networks on the same images."""
         outcomes = 100.0 * self.correct
         common = outcomes.mean(axis=0) if self.reference is None else 100 * self.reference
         noise = np.atleast_2d(np.cov(outcomes - common)) / outcomes.shape[1]
-        prior, wide, one = doubt.likely + COMMON**2, doubt.wide + COMMON**2, np.eye(len(self.predicted))
-        gain = np.linalg.solve(prior + noise + TINY * one, prior).T
-        left = (one - gain) @ wide @ (one - gain).T + gain @ noise @ gain.T
-        return self.predicted + gain @ (outcomes.mean(axis=1) - self.predicted), np.sqrt(np.diag(left))
+        prior = doubt + COMMON**2
+        gain = np.linalg.solve(prior + noise + TINY * np.eye(len(prior)), prior).T
+        left = np.diag(prior - gain @ prior)
+        return self.predicted + gain @ (outcomes.mean(axis=1) - self.predicted), np.sqrt(
+            np.maximum(left, 0.0)
+        )

@@ -144,8 +144,9 @@ def not_confirmed(reading: Reading) -> str:
     )
     why = "the machine was busy" if reading.busy else "the machine is not as it was when the table was made"
     return (
-        f"{reading.cost} <= {asked} is not confirmed: {why}. By the table {reading.architecture} takes {predicted}, the quickest "
-        f"of {reading.sessions} sessions up to {high}. Measure again on a quiet machine (binas measure, then binas search)."
+        f"{reading.cost} <= {asked} is not confirmed: {why}. By the table {reading.architecture} takes {predicted}, the "
+        f"quickest of {reading.sessions} sessions up to {high}. Measure again on a quiet machine (`binas measure`, "
+        "then `binas search`)."
     )
 
 
@@ -339,7 +340,7 @@ def _with_history(result: SearchResult, steps: list[Reading], tried: list[Tried]
 
 
 def _in_doubt(tried: list[Tried]) -> SearchResult | None:
-    """The best network that would keep its limits were the machine as much quicker as it may be; None: no reading in doubt."""
+    """The best network that would keep its limits were the machine as quick as it may be; None: no reading in doubt."""
     steps = [step for item in tried for step in item.readings]
     if not any(step.in_doubt for step in steps):
         return None

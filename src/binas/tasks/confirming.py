@@ -15,7 +15,7 @@ from binas.base.identity import file_digest, identity_of
 from binas.base.progress import Progress
 from binas.base.settings import FileRecord
 from binas.base.typed import read_typed
-from binas.estimators.calibration import CalibratedEstimator, Doubt
+from binas.estimators.calibration import CalibratedEstimator
 from binas.estimators.registry import find_candidate
 from binas.search.alternatives import best_architectures
 from binas.search.confirming import Array, Bits, CandidateRecord, Candidates, Confirmed
@@ -178,7 +178,7 @@ def _reference(run: Run, estimator: str) -> Array | None:
     return np.asarray(samples.outcomes.mean(axis=0))
 
 
-def _doubt(run: Run, estimator: str, items: Sequence[Evaluation]) -> Doubt | None:
+def _doubt(run: Run, estimator: str, items: Sequence[Evaluation]) -> Array | None:
     """What predictions leave over of networks, where they were held against samples."""
     made = run.tables.estimator(estimator)
     return (

@@ -56,7 +56,7 @@ class Leftover:
         """kappa of each network with itself, (n,)."""
         between, weights = (rows @ self.rows.T) ** 2, self._weights(rows)
         inner = np.einsum("nm,nm->n", weights @ self.pairs - 2 * between, weights)
-        return np.maximum((rows**2).sum(axis=1) ** 2 + inner, 0.0) / self.scale
+        return np.asarray(np.maximum((rows**2).sum(axis=1) ** 2 + inner, 0.0) / self.scale)
 
     def _weights(self, rows: Array) -> Array:
         """h of each network, (n, M)."""
@@ -88,7 +88,7 @@ def _leftover(space: SearchSpace) -> Leftover | None:
     count = min(max(PER_CHOICE * size, DRAWN[0]), DRAWN[1])
     rows = space.layout.rows(sample_many(space, count + SCALED_BY, SEED))
     drawn = _with_one(rows[:count])
-    inverse = np.linalg.pinv(drawn.T @ drawn, hermitian=True)
+    inverse: Array = np.asarray(np.linalg.pinv(drawn.T @ drawn, hermitian=True), dtype=np.float64)
     plain = Leftover(rows[:count], inverse, (rows[:count] @ rows[:count].T) ** 2, 1.0)
     scale = float(plain.alone(rows[count:]).mean())
     few = scale <= 1e-9 * float((rows.sum(axis=1) ** 2).mean())

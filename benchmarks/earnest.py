@@ -3,16 +3,19 @@
 Columns, all on the same test images, which chose nothing; differences to the found network are paired over images:
 
 * found: the network of the search, fine-tuned; its latency was measured within the limit;
-* random mean, best: architectures of the space just below the limit, fine-tuned in the same way; the best is chosen by
-  validation images;
+* random: architectures of the space just below the limit, fine-tuned in the same way: the mean of the first ones that were
+  tuned (with ``compare.tune: 1`` it is one network, and called so), and the best, chosen by validation images. The mean of
+  all of them is below the table, one-shot: with the supernet's weights, as is found there;
 * hand-scaled: one config and one depth for the whole network, the best by validation images, fine-tuned in the same way;
 * MobileNetV2, MobileNetV3-Small: the published block lists with the strides of the stem and of the first strided stage
   set to 1, as is usual for images this small, and all channels times a width found by bisection, so that the latency
   measured in the run's own setting is just below the limit. Trained from scratch with the recipe of the run's heaviest
   network for the time of one found network's share of the run: (seconds of training, measuring, estimating, searching
-  and fine-tuning) * processes / number of limits, in one process of one thread; an epoch is timed first, and kept.
+  and fine-tuning) * processes / number of limits, in one process of one thread; an epoch is timed first, and kept. Seconds
+  are those of the processor where the run's records have them: a busy machine would lengthen the wall clock's.
 
-Everything is resumable: the run as any run, a scaled network by its folder (plan.json, checkpoints, outcome.json).
+Everything is resumable: the run as any run, a scaled network by its folder (plan.json, checkpoints, outcome.json). With
+``--limits N`` and ``--published NAME`` some of them are trained now, and those of earlier calls are in the table.
 """
 
 from __future__ import annotations
@@ -88,11 +91,19 @@ class Setup:
 
 @dataclass(frozen=True)
 class Effort:
-    """Seconds of one session of measuring widths, and at most of one training from scratch; of which networks."""
+    """Seconds of one session of measuring widths, and at most of one training from scratch; of which networks, where.
+
+    ``limits`` is the number of limits, the first ones, at which networks are trained now; None = all.
+    """
 
     session: float
     training: float
     published: tuple[str, ...] = PUBLISHED
+    limits: int | None = None
+
+    def trains(self, question: int, network: str) -> bool:
+        """Whether a network is trained now at the limit of that number."""
+        return network in self.published and (self.limits is None or question < self.limits)
 
 
 def main(setup: Setup, text: str) -> int:
@@ -110,6 +121,15 @@ def main(setup: Setup, text: str) -> int:
         help="leave out the published networks, whose training takes hours: a target that is not judged counts as missed",
     )
     parser.add_argument(
+        "--limits", type=int, help="train published networks at the first so many limits only"
+    )
+    parser.add_argument(
+        "--published",
+        choices=PUBLISHED,
+        action="append",
+        help="train only this one of them now; may be repeated",
+    )
+    parser.add_argument(
         "--record", action="store_true", help="write docs/results.md, its picture and the JSON"
     )
     options = parser.parse_args()
@@ -123,8 +143,8 @@ def main(setup: Setup, text: str) -> int:
     start = time.perf_counter()
     do_run(setup, folder, changes)
     took = time.perf_counter() - start
-    published = () if options.without_published else PUBLISHED
-    effort = Effort(options.seconds, QUICK_SHARE if options.quick else math.inf, published)
+    published = () if options.without_published else tuple(options.published or PUBLISHED)
+    effort = Effort(options.seconds, QUICK_SHARE if options.quick else math.inf, published, options.limits)
     found = compare(open_run(folder), folder.with_name(f"{folder.name}-scaled"), effort)
     about = {"name": setup.name, "quick": options.quick, "seconds_now": round(took), **machine()}
     result = {**about, **found}
@@ -162,6 +182,9 @@ def compare(run: Run, scaled_folder: Path, effort: Effort) -> dict[str, Any]:
     outcomes = tuned_outcomes(run, list(dict.fromkeys(names)), Progress())
     rivals = scaled_networks(run, answers, scaled_folder, effort) if effort.published else {}
     rows = [_row(run, answer, outcomes[name], rivals) for answer, name in zip(answers, names, strict=True)]
+    left = {name: _untrained(name, scaled_folder, len(answers)) for name in PUBLISHED if effort.published}
+    for number, row in enumerate(rows):
+        row["untrained"] = [name for name, numbers in left.items() if number in numbers]
     return {
         "seed": run.settings(TrainSettings).seed,
         "images": len(run.data.test),
@@ -170,8 +193,18 @@ def compare(run: Run, scaled_folder: Path, effort: Effort) -> dict[str, Any]:
         "run_minutes": round(sum(_seconds(run, step) for step in SEARCHED) / 60, 1),
         "limits": rows,
         "heaviest": heaviest(run),
-        "published": list(effort.published),
+        "published": [name for name, numbers in left.items() if not numbers],
     }
+
+
+def _untrained(network: str, folder: Path, limits: int) -> list[int]:
+    """The numbers of limits at which a published network is still to be trained; where none fits there is nothing to do."""
+    plans = {number: folder / f"{network}-{number}" for number in range(limits)}
+    return [
+        number
+        for number, where in plans.items()
+        if read_json(where / "plan.json")["width"] is not None and not exists(where / "outcome.json")
+    ]
 
 
 def _row(
@@ -192,7 +225,22 @@ def _row(
             "cost": reading.measured if reading else answer.costs[limit.cost].value,
             "architecture": answer.architecture,
         },
+        "one_shot": _one_shot(compared) if compared else None,
         "columns": {name: column for name, column in columns.items() if column is not None},
+    }
+
+
+def _one_shot(compared: Any) -> dict[str, Any] | None:
+    """Found and the mean of all random networks with the supernet's weights, and the lead; None where none were drawn."""
+    lead = compared.one_shot.over_random
+    if lead is None:
+        return None
+    mean = float(np.mean([rival.one_shot.test for rival in compared.random]))
+    return {
+        "found": compared.found.one_shot.test,
+        "random": mean,
+        "of": len(compared.random),
+        "lead": list(lead),
     }
 
 
@@ -203,7 +251,11 @@ def _compared_columns(compared: Any) -> Any:
     first = [rival.cost for rival in compared.random[: leads.count]]
     mean = float(np.mean(verdict.random)) if verdict.random else None
     entries = {
-        f"random, mean of {leads.count}": (mean, float(np.mean(first or [0])), leads.over_random),
+        "random, the first" if leads.count == 1 else f"random, mean of {leads.count}": (
+            mean,
+            float(np.mean(first or [0])),
+            leads.over_random,
+        ),
         f"random, best of {verdict.drawn}": (
             verdict.best_random,
             costs.get(leads.best or "", 0.0),
@@ -264,10 +316,15 @@ def scaled_networks(
     """What the published networks reach at each limit, by (question, name); one that fits at no width is left out."""
     plans = widths(run, answers, folder, effort)
     work = [name for name, plan in plans.items() if plan["width"] is not None]
-    left = [str(folder / name) for name in work if not exists(folder / name / "outcome.json")]
+    numbers = {answer.question: number for number, answer in enumerate(answers)}
+    wanted = [
+        name for name in work if effort.trains(numbers[plans[name]["question"]], plans[name]["network"])
+    ]
+    left = [str(folder / name) for name in wanted if not exists(folder / name / "outcome.json")]
     with Terminal().during("published networks") as progress:
         list(map_shared(run, scaled_trainer, (), left, progress, "network"))
-    done = {name: {**plans[name], **read_json(folder / name / "outcome.json")} for name in work}
+    known = [name for name in work if exists(folder / name / "outcome.json")]
+    done = {name: {**plans[name], **read_json(folder / name / "outcome.json")} for name in known}
     return {(plan["question"], plan["network"]): plan for plan in done.values()}
 
 
@@ -291,9 +348,12 @@ def widths(
 
 
 def share_seconds(run: Run) -> float:
-    """One found network's share of the run, in seconds of one core."""
+    """One found network's share of the run, in seconds of one core: of the processor where all records have them."""
+    records = [record for step in SEARCHED if (record := read_record(run.folder, step)) is not None]
+    if records and all(record.cpu_seconds for record in records):
+        return sum(record.cpu_seconds for record in records) / len(run.answers)
     processes = processes_of(run.settings(TrainSettings))
-    return processes * sum(_seconds(run, step) for step in SEARCHED) / len(run.answers)
+    return processes * sum(record.seconds for record in records) / len(run.answers)
 
 
 def _seconds(run: Run, step: str) -> float:
@@ -457,8 +517,11 @@ def missed(result: Mapping[str, Any], heaviest_target: float | None) -> list[str
         lines.append(
             "accuracy does not rise with the limit: " + ", ".join(f"{value:.2f}" for value in accuracies)
         )
-    if not result["published"]:
-        lines.append("the published networks were left out, so found was not held against them")
+    left = [name for name in PUBLISHED if name not in result["published"]]
+    if left:
+        lines.append(
+            f"{' and '.join(left)} not trained at every limit, so found was not held against all of them"
+        )
     if heaviest_target is not None and result["heaviest"]["accuracy"] < heaviest_target:
         lines.append(f"heaviest {result['heaviest']['accuracy']:.2f} %, target {heaviest_target:g} %")
     return lines
@@ -474,13 +537,26 @@ def markdown(result: Mapping[str, Any]) -> str:
     lines = [f"| limit | found | {' | '.join(names)} |", "| --- " * (len(names) + 2) + "|"]
     for row in result["limits"]:
         own = f"**{row['found']['accuracy']:.2f}** at {row['found']['cost']:.3g} {unit}"
-        cells = [_cell(row["columns"].get(name), unit) for name in names]
+        cells = [
+            "not trained yet" if name in row.get("untrained", ()) else _cell(row["columns"].get(name), unit)
+            for name in names
+        ]
         lines.append(f"| {row['limit']:.3g} {unit} | {own} | {' | '.join(cells)} |")
     reached = (
         f"{heavy['accuracy']:.2f} ± {heavy['error']:.2f} % at {heavy['cost']:.3g} {unit} "
         f"({heavy['first']:.2f} % before the supernet was trained)"
     )
-    return "\n".join([*lines, "", f"Heaviest network of the space: {reached}."])
+    shot = [row["one_shot"] for row in result["limits"] if row.get("one_shot")]
+    means = "; ".join(
+        f"{item['found']:.2f} against {item['random']:.2f} ({item['lead'][0]:+.2f} ± {item['lead'][1]:.2f})"
+        for item in shot
+    )
+    before = (
+        [f"Before fine-tuning, found against the mean of all {shot[0]['of']} random ones: {means}."]
+        if shot
+        else []
+    )
+    return "\n".join([*lines, "", *before, f"Heaviest network of the space: {reached}."])
 
 
 def _cell(column: Mapping[str, Any] | None, unit: str) -> str:

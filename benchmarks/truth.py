@@ -16,8 +16,9 @@ the confirmed answer. Everything that is told is then compared with the truth.
 * lead: of the answers over the check's random networks.
 
 Limits (targets): |bias| of what is reported at most 0.1 points, 95 % intervals cover 93 to 97 %. Both are judged with the
-Monte-Carlo error of so many repetitions (two standard errors over repetitions, printed beside). The peer is what was printed
-before: the sum of contributions and its standard error, without samples.
+Monte-Carlo error of so many repetitions (two standard errors over repetitions, printed beside; how much easier the images
+drawn happen to be is known here, 0 on average, and taken out of biases of accuracies, so that they are known better). The
+peer is what was printed before: the sum of contributions and its standard error, without samples.
 
 With BINAS_TABLES: NAS-Bench-Macro, real accuracies, contributions from 300 networks, 100 others as samples, the estimator
 that ``binas check`` chooses; how far its predictions of the networks found under limits, and one training of these, lie
@@ -91,15 +92,22 @@ class Tally:
 
     errors: list[list[float]] = field(default_factory=list)
     told: list[list[float]] = field(default_factory=list)
+    drawn: list[float] = field(default_factory=list)
 
-    def add(self, errors: Sequence[float], told: Sequence[float]) -> None:
-        """The numbers of one repetition."""
+    def add(self, errors: Sequence[float], told: Sequence[float], drawn: float = 0.0) -> None:
+        """The numbers of one repetition; ``drawn`` points of their mean error are because of the images that were drawn."""
         self.errors.append(list(errors))
         self.told.append(list(told))
+        self.drawn.append(drawn)
 
     def bias(self) -> tuple[float, float]:
-        """Mean error in points, with its standard error over repetitions."""
-        return _mean([float(np.mean(row)) for row in self.errors])
+        """Mean error in points, with its standard error over repetitions.
+
+        What is known to come from the images drawn is 0 on average, so it is taken out: the mean stays, its error shrinks.
+        """
+        return _mean(
+            [float(np.mean(row)) - drawn for row, drawn in zip(self.errors, self.drawn, strict=True)]
+        )
 
     def coverage(self) -> tuple[float, float]:
         """Share of 95 % intervals that hold the truth, with its standard error over repetitions."""
@@ -178,8 +186,12 @@ def repeat(world: World, tallies: Mapping[str, Tally]) -> None:
     tallies["contributions"].add(contributions.values.flat() - wanted, contributions.stderr.flat())
     drawn = sample_many(SPACE, 2 * PAIRS, 7919 + world.seed)
     truth = world.check.accuracy(drawn)
-    for name, estimator in (("random networks", shown), ("random networks, plain", plain)):
-        tallies[name].add(estimator.predict(drawn) - truth, estimator.standard_error(drawn))
+    easier = float(world.check.easier(samples.architectures).mean())
+    for name, estimator, known in (
+        ("random networks", shown, easier),
+        ("random networks, plain", plain, 0.0),
+    ):
+        tallies[name].add(estimator.predict(drawn) - truth, estimator.standard_error(drawn), known)
     pairs = list(zip(drawn[:PAIRS], drawn[PAIRS:], truth[:PAIRS] - truth[PAIRS:], strict=True))
     for name, estimator in (("differences", shown), ("differences, plain", plain)):
         found = [(estimator.compare(one, two), gap) for one, two, gap in pairs]
@@ -190,6 +202,7 @@ def repeat(world: World, tallies: Mapping[str, Tally]) -> None:
 def answers(world: World, shown: CalibratedEstimator, samples: Samples, tallies: Mapping[str, Tally]) -> None:
     """The answers under each limit: predicted, confirmed, and what candidates gained."""
     cost, rows = made_cost(), defaultdict[str, list[tuple[float, float]]](list)
+    easier: list[float] = []
     low, high = cost.range(SPACE)
     mean = float(world.check.accuracy(samples.architectures).mean())
     for share, test in zip(LIMITS, world.tests, strict=True):
@@ -200,6 +213,7 @@ def answers(world: World, shown: CalibratedEstimator, samples: Samples, tallies:
         optimum, truth = (float(x) for x in world.check.accuracy([items[0].architecture, best]))
         confirmed = Confirmed.of("test", test.correct(best), lead, len(samples), ())
         rows["selected"].append((confirmed.accuracy - truth, confirmed.error))
+        easier.append(float(test.easier([best])[0]))
         rows["lead"].append((lead[0] - (truth - mean), lead[1]))
         rows["predicted"].append((items[0].accuracy - optimum, items[0].accuracy_stderr or 0.0))
         own = (
@@ -212,7 +226,8 @@ def answers(world: World, shown: CalibratedEstimator, samples: Samples, tallies:
             gain = float(world.check.accuracy([other])[0]) - optimum
             rows[f"gained by {count} candidates"].append((gain, 0.0))
     for name, found in rows.items():
-        tallies[name].add([error for error, _ in found], [told for _, told in found])
+        known = float(np.mean(easier)) if name == "selected" else 0.0
+        tallies[name].add([error for error, _ in found], [told for _, told in found], known)
 
 
 def confirm(

@@ -1,7 +1,9 @@
 """What the benchmarks in earnest compute around a run: widths by bisection, targets, table."""
 
+import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -79,7 +81,7 @@ def test_targets():
     (unclear,) = earnest.missed(result(rising[0], row(2, 82, 0.5), *rising[2:]), None)
     assert "at 2 of 4 limits" in unclear
     (left_out,) = earnest.missed({**result(*rising), "published": []}, None)
-    assert "left out" in left_out
+    assert "MobileNetV2 and MobileNetV3-Small not trained at every limit" in left_out
     (falling,) = earnest.missed(result(rising[1], rising[0]), None)
     assert "does not rise" in falling
 
@@ -90,6 +92,41 @@ def test_the_table_has_a_row_for_each_limit_and_says_what_does_not_fit():
     assert "| 1 ms | **80.00** at 0.9 ms | 79.00 (+1.00 ± 0.30) at 1 ms, width 0.50, 3 epochs |" in text
     assert "| 2 ms | **82.00** at 1.8 ms | none fits |" in text
     assert text.endswith("91.00 ± 0.30 % at 3 ms (89.00 % before the supernet was trained).")
+
+
+def test_what_is_still_to_be_trained_is_called_so_and_the_mean_of_all_is_given(tmp_path):
+    shot = {"found": 70.0, "random": 68.0, "of": 20, "lead": [2.0, 0.4]}
+    later = {**row(2, 82, 1.0), "columns": {}, "untrained": ["MobileNetV2"], "one_shot": shot}
+    text = earnest.markdown(result(row(1, 80, 1.0), later))
+    assert "| 2 ms | **82.00** at 1.8 ms | not trained yet |" in text
+    assert "the mean of all 20 random ones: 70.00 against 68.00 (+2.00 ± 0.40)." in text
+    for number, width in enumerate((0.5, None, 0.7)):
+        folder = tmp_path / f"MobileNetV2-{number}"
+        folder.mkdir()
+        (folder / "plan.json").write_text(json.dumps({"width": width}))
+    (tmp_path / "MobileNetV2-0" / "outcome.json").write_text("{}")
+    assert earnest._untrained("MobileNetV2", tmp_path, 3) == [2]
+    effort = earnest.Effort(1.0, 1.0, ("MobileNetV2",), 2)
+    assert [effort.trains(number, "MobileNetV2") for number in range(3)] == [True, True, False]
+    assert not effort.trains(0, "MobileNetV3-Small")
+
+
+def test_a_share_of_a_run_is_in_seconds_of_the_processor_where_they_are_known(tmp_path, monkeypatch):
+    records = {"train.heaviest": (100.0, 90.0), "search": (20.0, 10.0)}
+    monkeypatch.setattr(earnest, "processes_of", lambda _: 2)
+
+    def share(known):
+        def read(_, step):
+            return SimpleNamespace(seconds=records[step][0], cpu_seconds=known * records[step][1])
+
+        monkeypatch.setattr(
+            earnest, "read_record", lambda a, step: read(a, step) if step in records else None
+        )
+        run = SimpleNamespace(folder=tmp_path, answers=[1, 2], settings=lambda _: None)
+        return earnest.share_seconds(run)
+
+    assert share(1) == 50.0
+    assert share(0) == 120.0
 
 
 def test_the_picture_has_a_series_for_each_column():

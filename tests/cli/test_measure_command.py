@@ -259,9 +259,9 @@ class TestSearchOnDevice:
         assert "kept" in text
 
     def test_a_device_slower_than_any_limit(self, folder, monkeypatch):
-        from binas.costs.statistics import Estimate
+        from binas.base.interval import Taken
 
-        slow = Estimate(1e6, 1e6, 1e6, 0.0, 9)
+        slow = Taken(1e6, 1e6, 1e6)
         monkeypatch.setattr("binas.costs.measure.measure_architecture", lambda *_: slow)
         message = refusal("search", folder, *self.QUESTION)
         assert "no network keeps latency <= 10000 ms when measured" in message

@@ -66,7 +66,8 @@ def test_what_was_measured_is_not_measured_again(tiny, tmp_path, monkeypatch):  
 def test_one_network_alone(tiny):  # noqa: F811
     found = measure_architecture(tiny, tiny.extreme(), Measuring(plan=QUICK))
     assert 0 < found.low <= found.value <= found.high
-    assert found.count >= 3
+    assert found.control > 0
+    assert found.disturbance >= 0
 
 
 def test_energy_needs_counters(tiny):  # noqa: F811

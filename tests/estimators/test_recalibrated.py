@@ -7,7 +7,8 @@ import pytest
 from made import distinct, random_contributions, samples_of, space_of
 
 from binas.estimators import BilinearEstimator, choose_estimator, make_estimator
-from binas.estimators.calibration import CalibratedEstimator, Calibration, alike, calibrate
+from binas.estimators.calibration import CalibratedEstimator, Calibration, calibrate
+from binas.estimators.leftover import own_leftover, shared_leftover
 from binas.search import Frontier, SearchProblem, evaluate, explain, frontier, solve
 from binas.search.alternatives import best_architectures
 from binas.tables import Column, Cost, Sample, Samples
@@ -93,7 +94,9 @@ def test_intervals_cover_new_networks_and_new_images():
         samples = measured(79.0 + 0.7 * (predicted - 80.0) + beyond * rng.normal(size=len(DRAWN)), 1000, rng)
         found = calibrate(predicted, samples)
         truth = 79.0 + 0.7 * (new - 80.0) + beyond * rng.normal(size=20)
-        inside.append(np.mean(abs(found.of(new) - truth) < 1.96 * found.errors(new, np.zeros(20))))
+        inside.append(
+            np.mean(abs(found.of(new) - truth) < 1.96 * found.errors(new, np.zeros(20), np.ones(20)))
+        )
     assert 0.92 < np.mean(inside) < 0.98
 
 
@@ -177,16 +180,20 @@ class TestShown:
         assert gap == pytest.approx(predicted[0] - predicted[1])
         _, own = self.estimator.estimator.compare(one, two)
         raw = self.estimator.estimator.predict([one, two])
-        fit = 2 * 0.3**2 * (1 - alike(SPACE, [one, two])[0, 1])
+        kappa = shared_leftover(SPACE, [one, two])
+        fit = 0.3**2 * (kappa[0, 0] + kappa[1, 1] - 2 * kappa[0, 1])
         assert error**2 == pytest.approx(0.25 * own**2 + 0.01 * (raw[0] - raw[1]) ** 2 + fit)
         assert self.estimator.compare(one, one) == pytest.approx((0.0, 0.0), abs=1e-7)
 
 
-def test_networks_share_their_lack_of_fit_as_far_as_they_are_alike():
-    found = alike(SPACE, DRAWN)
-    assert np.diag(found) == pytest.approx(1.0)
+def test_doubt_of_networks_is_that_of_their_parts():
+    plain = BilinearEstimator(CONTRIBUTIONS)
+    found = CalibratedEstimator(plain, LINE, DRAWN).doubt(DRAWN[:5])
+    away, mean = plain.predict(DRAWN[:5]) - LINE.centre, plain.gradients(DRAWN).mean(axis=0)
+    own = plain.errors(plain.gradients(DRAWN[:5]) - mean)
+    expected = 0.25 * own**2 + 0.3**2 * own_leftover(SPACE, DRAWN[:5]) + 0.01 * away**2
+    assert np.diag(found) == pytest.approx(expected)
     assert np.linalg.eigvalsh(found).min() > -1e-9
-    assert found.min() >= 0.0
 
 
 def test_the_choice_carries_a_line_for_every_estimator(tmp_path):

@@ -128,3 +128,19 @@ def test_limits_in_their_own_units(known, said):
 
 def test_a_run_without_networks_has_no_story():
     assert tell([answer("one", 0.12)], {}, []) == []
+
+
+def test_limits_without_an_answer_and_those_not_confirmed_are_named():
+    broken = answer("latency=5%", 0.1, 0.12)
+    reading = broken.on_device[0].model_copy(update={"kept": False, "disturbance": 0.5})
+    broken = broken.model_copy(update={"on_device": (reading,)})
+    none = answer("latency=1%", 0.05).model_copy(update={"architecture": None})
+    kept = answer("latency=15%", 0.2, 0.19)
+    networks = {item.question: network(item.question, 80.0) for item in (broken, kept)}
+    text = tell([none, broken, kept], networks, [])[-1]
+    assert "Every limit" not in text
+    assert text.startswith("1 of 3 limits were kept when measured: 0.19 of 0.2 ms.")
+    assert "latency=5% could not be confirmed" in text
+    assert text.endswith("No network was found for latency=1%.")
+    assert tell([broken], networks, [])[-1].startswith("No limit was seen to be kept when measured.")
+    assert "Every limit was kept" in tell([kept], networks, [])[-1]

@@ -6,13 +6,15 @@ from dataclasses import replace
 import pytest
 import yaml
 from hypothesis import given, settings, strategies as st
+from PIL import Image
 
 from binas.base.errors import ConfigError, UnitError
 from binas.base.progress import Progress
 from binas.run.config import given_settings, load_config
 from binas.run.plan import FILLED, LIMIT, Budget, expected_seconds, make_plan, plan_of, total_seconds
-from binas.run.run import open_run
+from binas.run.run import Run, open_run
 from binas.run.start import budget_of, configure, create_run
+from binas.run.starter import smaller_start
 from binas.space import load_space
 from binas.tasks import all_steps
 from binas.tasks.outlook import Images, Outlook, Rates, guessed_rates
@@ -49,7 +51,7 @@ class TestFilling:
         shares = {name: seconds.total / plan.total for name, seconds in plan.expected.items()}
         assert 0.2 < shares["train.heaviest"] < 0.35
         assert 0.33 < shares["train.supernet"] < 0.5
-        assert shares["finetune"] > 0.08
+        assert shares["finetune"] + shares["compare"] > 0.12  # rivals are tuned for as many epochs
         assert 15 <= plan.chosen["measure.seconds"] <= 300
 
     def test_more_time_is_never_less_of_anything(self):
@@ -57,6 +59,17 @@ class TestFilling:
         for setting in AMOUNTS:
             values = [plan.chosen[setting] for plan in plans]
             assert values == sorted(values), setting
+
+    def test_rivals_are_tuned_where_that_stays_within_its_share(self):
+        amount = AMOUNTS["compare.tune"]
+        long, short = (make_plan(outlook(), Budget(seconds)) for seconds in (7200, 200))
+        assert long.chosen["compare.tune"] >= 1
+        assert short.chosen["compare.tune"] == 0
+        without = make_plan(outlook(), Budget(7200, frozenset({"compare.tune"})))
+        assert without.chosen["compare.tune"] == 0
+        assert without.chosen["train.supernet.epochs"] >= long.chosen["train.supernet.epochs"]
+        assert long.expected["compare"].total > 3 * without.expected["compare"].total
+        assert amount.within
 
     @given(
         seconds=st.floats(200, 1e5),
@@ -232,3 +245,23 @@ class TestRuns:
         assert probed == []
         with pytest.raises(UnitError):
             budget_of("soon")
+
+
+def test_a_run_says_what_init_would_take_for_its_time(tmp_path):
+    """Photos of 200 pixels and ten minutes: the run keeps its space and size, and is told of smaller ones."""
+    for number in range(100):
+        folder = tmp_path / "photos" / f"class-{number % 2}"
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (200, 200), (number, 0, 0)).save(folder / f"{number}.png")
+    space = load_space("photos-160")
+    source = {"kind": "folder", "path": str(tmp_path / "photos"), "size": 160, "channels": 3}
+    config = load_config(None, [(f"data.{name}", value) for name, value in source.items()])
+    seen = Outlook(config, IMAGES, RATES.times(30), 2, (160, 160), "photos-160")
+    plan, run = make_plan(seen, Budget(1800)), Run(tmp_path, config, space)
+    said = smaller_start(run, seen, plan)
+    assert "--time 30min` would take" in said
+    assert "pixels with the space" in said
+    rich = make_plan(replace(seen, rates=RATES), Budget(36_000))
+    assert smaller_start(run, replace(seen, rates=RATES), rich) == ""
+    embedded = Run(tmp_path, load_config(None, []), space)
+    assert smaller_start(embedded, seen, plan) == ""

@@ -28,3 +28,14 @@ def test_a_network_has_its_accuracy_in_the_population():
     assert np.abs(np.mean(errors, axis=0)).max() < 4 * 100 * 0.4 / np.sqrt(500 * 60)
     # images are the same for all networks: errors go together
     assert np.corrcoef(np.array(errors).T)[0, 1] > 0.3
+
+
+def test_it_is_known_how_much_easier_the_images_are():
+    truth, drawn = known_contributions(SPACE, 0, 2.0, 80.0), sample_many(SPACE, 4, 2)
+    images = [PopulationEvaluator(truth, 400, seed) for seed in range(30)]
+    easier = np.array([item.easier(drawn) for item in images])
+    found = np.array(
+        [[100 * item.correct(one).mean() for one in drawn] - item.accuracy(drawn) for item in images]
+    )
+    assert np.corrcoef(easier.ravel(), found.ravel())[0, 1] > 0.7
+    assert np.abs(easier.mean(axis=0)).max() < 4 * 100 * 0.3 / np.sqrt(400 * 30)

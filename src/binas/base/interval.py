@@ -35,3 +35,24 @@ class Interval:
         """For people, each number in ``form``: ``f"{tau:.2f}"`` gives ``0.91 (0.88 to 0.93)``."""
         value, low, high = (format(number, form) for number in (self.value, self.low, self.high))
         return f"{value} ({low} to {high})"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken(Interval):
+    """What one session of measuring found, and how the machine was meanwhile, by a control: one fixed piece of work.
+
+    A quarter of the control's samples took longer by ``disturbance`` (a share) than it needs; ``control`` is what it needs,
+    in the device's unit. Where the device was ``slower`` than when a table was made, the numbers are divided by that factor.
+    """
+
+    disturbance: float = 0.0
+    control: float | None = None
+    slower: float = 1.0
+
+    def as_fast_as(self, control: float | None, least: float, most: float) -> Taken:
+        """At the speed of a session with that ``control``: divided by the factor between both, ``least`` up to ``most``."""
+        if control is None or self.control is None or self.control < least * control:
+            return self
+        slower = min(most, self.control / control)
+        numbers = (self.value / slower, self.low / slower, self.high / slower)
+        return Taken(*numbers, self.disturbance, self.control, slower)

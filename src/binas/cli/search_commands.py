@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -146,16 +147,29 @@ def _show_result(result: SearchResult) -> None:
 
 def _show_readings(result: SearchResult) -> None:
     """What was built and measured, where the limits were kept on the device."""
+    from binas.search.on_device import Reading, unconfirmed
+
+    steps = result.details.get("on_device", [])
+    left = unconfirmed(str(result.architecture), result.variant, map(Reading.model_validate, steps))
+    open_ = [item.model_dump(mode="json") for item in left]
     rows = [
         (
             step["architecture"],
             *(f"{step[key]:.5g} {step['unit']}" for key in ("predicted", "measured", "high", "asked")),
-            "kept" if step["kept"] else "broken",
+            "kept" if step["kept"] else "not confirmed" if step in open_ else "broken",
         )
-        for step in result.details.get("on_device", [])
+        for step in steps
     ]
     if rows:
         table(("built and measured", "predicted", "measured", "at most", "limit", ""), rows)
+    say(*_remarks(result))
+
+
+def _remarks(result: SearchResult) -> list[str]:
+    """What to know about how the answer was measured."""
+    from binas.search.answers import AnswerRecord
+
+    return AnswerRecord.of("", result.problem, result, "", "").remarks
 
 
 def _show_near(result: SearchResult, near: Alternatives) -> None:
@@ -276,10 +290,19 @@ def explain(
     if chosen is None:
         raise ProblemError(f"there is no best architecture: {explain_infeasible(problem).sentence()}")
     explanation = explain_architecture(problem, chosen)
-    return Reply(explanation.to_json(), lambda: _show_explanation(explanation, tables))
+    remarks = _measured_remarks(folder, str(chosen))
+    return Reply(explanation.to_json(), lambda: _show_explanation(explanation, tables, remarks))
 
 
-def _show_explanation(explanation: Explanation, tables: Folder) -> None:
+def _measured_remarks(folder: Path, architecture: str) -> list[str]:
+    """What to know about how an answer of a run was measured; nothing of networks that are none."""
+    from binas.run.run import open_run
+
+    answers = open_run(folder).answers if is_run(folder) else []
+    return [text for item in answers if item.architecture == architecture for text in item.remarks]
+
+
+def _show_explanation(explanation: Explanation, tables: Folder, remarks: Sequence[str]) -> None:
     from binas.tables.conditions import disturbed
     from binas.tables.units import format_quantity
 
@@ -298,6 +321,7 @@ def _show_explanation(explanation: Explanation, tables: Folder) -> None:
     if tables.choice is not None:
         say(f"Predicted by the estimator {tables.choice.chosen}: {tables.choice.why}")
     say(*filter(None, (disturbed(name, cost.provenance) for name, cost in problem.costs.items())))
+    say(*dict.fromkeys(remarks))
 
 
 def _decision_row(item: Decision, cost: str) -> tuple[str, ...]:

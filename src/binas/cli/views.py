@@ -199,15 +199,25 @@ def _show_answers(run: Run) -> None:
     columns = ("limit", "absolute", "predicted", "measured", *accuracies)
     rows = [_answer_row(answer, networks.get(answer.question)) for answer in answers]
     table_of_known((*columns, "parameters", "variant", "architecture"), rows)
-    say(*(f"{answer.question}: {answer.why}" for answer in answers if answer.why))
+    say(
+        *(
+            f"{answer.question}: {text}"
+            for answer in answers
+            for text in (answer.why, *answer.remarks)
+            if text
+        )
+    )
 
 
 def _answer_row(answer: AnswerRecord, network: NetworkRecord | None) -> tuple[str, ...]:
     cost = answer.limits[0].cost
-    predicted, reading = answer.costs.get(cost), answer.measured(cost)
+    broken = next((item for item in answer.unconfirmed if item.cost == cost), None)
+    predicted, reading = answer.costs.get(cost), answer.measured(cost) or broken
     costs = (
         "-" if predicted is None else f"{predicted.value:.4g} {predicted.unit}",
-        "-" if reading is None else f"{reading.measured:.4g} {reading.unit}",
+        "-"
+        if reading is None
+        else f"{reading.measured:.4g} {reading.unit}{'' if reading.kept else ', not confirmed'}",
     )
     tuned: tuple[str, ...] = ("-", "-", "-")
     if network is not None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from binas.base.errors import MeasureError
+from binas.base.interval import Taken
 from binas.base.progress import Progress
 from binas.costs.backends import make_backend
 from binas.costs.device import BackendDevice
@@ -19,7 +20,6 @@ from binas.costs.machine import device_name, runtime_name
 from binas.costs.meters import Meter, energy_zones, joules
 from binas.costs.session import CONTROL, Measured, Plan, run_session
 from binas.costs.settings import Effort, Settings, settings_of
-from binas.costs.statistics import Estimate
 from binas.costs.verify import draw_networks
 from binas.costs.workloads import Workload, control_workload, network_workload, space_workloads
 from binas.space.architecture import Architecture
@@ -73,6 +73,7 @@ class Measuring:
             repeats=min(item.count for item in estimates),
             dispersion=max(item.uncertainty for item in estimates),
             disturbance=measured.control.spread,
+            control=measured.control.value,
             date=today(),
             tool=f"binas {__version__}",
             **self.settings.to_data(),
@@ -197,11 +198,12 @@ def verify_again(
     return measure_space(costs.space, how, effort.samples, effort.seed, cost, given)
 
 
-def measure_architecture(space: SearchSpace, architecture: Architecture, how: Measuring) -> Estimate:
-    """The cost of one whole network on this machine, in the unit of the quantity's tables."""
+def measure_architecture(space: SearchSpace, architecture: Architecture, how: Measuring) -> Taken:
+    """The cost of one whole network on this machine, in the unit of the quantity's tables, and how busy the machine was."""
     entry = network_entry(architecture)
     measured = how.run([entry], _builder(space, {}, [architecture]))
-    return measured.estimates[entry].scaled(how.kind.factor)
+    found = measured.estimates[entry].scaled(how.kind.factor)
+    return Taken(found.value, found.low, found.high, measured.control.spread, measured.control.value)
 
 
 def _builder(

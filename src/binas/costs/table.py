@@ -26,12 +26,13 @@ from binas.tables.entries import Column
 from binas.tables.units import parse_unit
 
 if TYPE_CHECKING:
-    from binas.base.interval import Interval
+    from binas.base.interval import Taken
     from binas.costs.session import Plan
     from binas.space.architecture import Architecture
 
 NONE = "none"
 JOURNAL = ".journal"
+SLOWEST = 1.25  # factor of a slower device that is taken out of a reading: beyond, the control is no measure of networks
 UNITS = {"latency": "ms", "energy": "mJ"}
 
 
@@ -148,13 +149,18 @@ def write_costs(
 
 def measure_on_device(
     space: SearchSpace, plan: Plan, progress: Progress
-) -> Callable[[Cost, Architecture], Interval]:
-    """A function that measures one cost of an architecture, built whole, as its table was measured."""
-    from binas.costs.measure import measure_architecture, measuring_again
+) -> Callable[[Cost, Architecture], Taken]:
+    """A function that measures one cost of an architecture, built whole, as its table was measured.
 
-    def measure(cost: Cost, architecture: Architecture) -> Interval:
+    Where the control says that the device is slower than it was then, what was measured is brought to that speed.
+    """
+    from binas.costs.measure import measure_architecture, measuring_again
+    from binas.costs.statistics import DRIFT
+
+    def measure(cost: Cost, architecture: Architecture) -> Taken:
         how = replace(measuring_again(cost, plan), progress=progress)
-        return measure_architecture(space, architecture, how)
+        found = measure_architecture(space, architecture, how)
+        return found.as_fast_as(cost.provenance.control, 1 + DRIFT, SLOWEST)
 
     return measure
 

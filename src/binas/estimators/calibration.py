@@ -12,20 +12,21 @@ is not used (``Calibration.why``), so no ranking changes and an exact search sta
 
 The standard error of what is shown for a network x with prediction p contains four things, all in points^2:
 
-    Var = v_ll + 2 (p - c) v_ls + (p - c)^2 v_ss  +  slope^2 trust e(x)^2  +  lack_of_fit^2.
+    Var = v_ll + 2 (p - c) v_ls + (p - c)^2 v_ss  +  slope^2 trust e(x)^2  +  lack_of_fit^2 kappa(x, x).
 
 1. ``covariance`` v of (level, slope): over the images (all networks are judged on the same ones, so their error is common
    to all networks: it moves every accuracy alike and no difference) and over the networks that happened to be drawn.
 2. e(x), the error of the estimator's own parameters in p(x) minus the mean prediction of the samples: what they
    have in common with it, as the base accuracy, was measured again by the level.
-3. ``lack_of_fit``: how far networks are from the line beyond all that. Interactions are there.
+3. ``lack_of_fit``: how far networks are from the line beyond all that. Interactions are there; kappa, 1 on average over
+   networks, says how far from a given one, and what two networks share of it (:mod:`binas.estimators.leftover`).
 
 S^2, the residual variance of the samples minus what their own finitely many images add, is what 2 and 3 explain
 together: lack_of_fit^2 = S^2 - slope^2 mean e^2 where that is positive; else the estimator overstates its errors, and
 trust = S^2 / (slope^2 mean e^2) < 1. Half its own standard error is added to S^2 (nothing below zero counts): an
 interval made with a variance that is itself estimated must be wider, as Student's is. Of a difference of two networks
-the level cancels, and so does the lack of fit as far as they are alike (:func:`alike`): slope^2 trust e(x1, x2)^2 + (p1
-- p2)^2 v_ss + 2 lack_of_fit^2 (1 - alike).
+the level cancels, and so does the lack of fit as far as they share it: slope^2 trust e(x1, x2)^2 + (p1 - p2)^2 v_ss +
+lack_of_fit^2 (k11 + k22 - 2 k12), k = kappa.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from binas.estimators._base import Estimator
+from binas.estimators.leftover import own_leftover, shared_leftover
 from binas.estimators.links import LinkName
 from binas.estimators.objective import Objective
 from binas.space.architecture import Architecture
@@ -50,6 +52,7 @@ from binas.tables.samples import Samples
 Array = NDArray[np.float64]
 
 CLEAR = 2.0  # standard errors that a slope must be above zero
+TINY = 1e-12
 
 
 @runtime_checkable
@@ -87,22 +90,20 @@ class Calibration(BaseModel):
         """The prediction for which ``accuracy`` is shown."""
         return self.centre + (accuracy - self.level) / self.slope
 
-    def errors(self, predicted: Array, own: Array) -> Array:
-        """Standard errors of what is shown, given the predictions and the estimator's own errors e, in points."""
+    def errors(self, predicted: Array, own: Array, kappa: Array) -> Array:
+        """Standard errors of what is shown, given predictions, the estimator's own errors e and kappa(x, x), in points."""
         away = np.stack([np.ones(len(predicted)), predicted - self.centre])
         line = np.einsum("in,ij,jn->n", away, np.array(self.covariance), away)
-        around = self.slope**2 * self.trust * np.nan_to_num(own) ** 2 + self.lack_of_fit**2
+        around = self.slope**2 * self.trust * np.nan_to_num(own) ** 2 + self.lack_of_fit**2 * kappa
         return np.asarray(np.sqrt(np.maximum(line, 0.0) + around))
 
-    def error_of_difference(self, apart: float, own: float, similarity: float) -> float:
+    def error_of_difference(self, apart: float, own: float, unlike: float) -> float:
         """Standard error of what is shown for one network minus another, in points.
 
-        Their predictions are ``apart`` with the estimator's own error ``own``; ``similarity`` is that of :func:`alike`.
+        Their predictions are ``apart`` with the estimator's own error ``own``; ``unlike`` is k11 + k22 - 2 k12 of kappa.
         """
-        fit = 2 * self.lack_of_fit**2 * (1 - similarity)
-        return math.sqrt(
-            apart**2 * self.covariance[1][1] + self.slope**2 * self.trust * own**2 + max(0.0, fit)
-        )
+        fit = self.lack_of_fit**2 * max(0.0, unlike)
+        return math.sqrt(apart**2 * self.covariance[1][1] + self.slope**2 * self.trust * own**2 + fit)
 
     def sentence(self) -> str:
         """What is shown for predictions, for people."""
@@ -242,9 +243,8 @@ class CalibratedEstimator:
     def standard_error(self, architectures: Iterable[Architecture]) -> Array:
         """Standard errors in points, (n,), of all that the module's first lines list."""
         items = list(architectures)
-        return self.calibration.errors(
-            self.estimator.predict(items), own_errors(self.estimator, items, self._mean)
-        )
+        own = own_errors(self.estimator, items, self._mean)
+        return self.calibration.errors(self.estimator.predict(items), own, own_leftover(self.space, items))
 
     def objective(self) -> Objective:
         """The estimator's objective, shown on the line."""
@@ -257,39 +257,31 @@ class CalibratedEstimator:
             own = own_errors(self.estimator, [first], self.estimator.gradients([second])[0])[0]
         else:
             own = np.sqrt((self.estimator.standard_error([first, second]) ** 2).sum())
-        shared = float(alike(self.space, [first, second])[0, 1])
-        error = self.calibration.error_of_difference(one - two, float(np.nan_to_num(own)), shared)
+        kappa = shared_leftover(self.space, [first, second])
+        unlike = float(kappa[0, 0] + kappa[1, 1] - 2 * kappa[0, 1])
+        error = self.calibration.error_of_difference(one - two, float(np.nan_to_num(own)), unlike)
         return self.calibration.slope * (one - two), error
 
     def doubt(self, architectures: Sequence[Architecture]) -> Array:
-        """Covariance of the errors of what is shown for networks, in points^2, (n, n), but for the level they share.
-
-        Parameters of the estimator have errors that networks share as their gradients say, or, where those are not known,
-        as far as they are alike; so is the lack of fit.
-        """
+        """Covariance of the errors of what is shown for networks, in points^2, (n, n), but for the level they share."""
         line, items = self.calibration, list(architectures)
-        away, shared = self.estimator.predict(items) - line.centre, alike(self.space, items)
+        away, kappa = self.estimator.predict(items) - line.centre, shared_leftover(self.space, items)
+        own = line.slope**2 * line.trust * np.nan_to_num(self._joint(items, kappa))
+        return np.asarray(own + line.lack_of_fit**2 * kappa + line.covariance[1][1] * np.outer(away, away))
+
+    def _joint(self, items: Sequence[Architecture], kappa: Array) -> Array:
+        """Covariance of the estimator's own errors, (n, n), in points^2.
+
+        Networks share them as their gradients say, or, where those are not known, as far as they share their leftovers.
+        """
         if self._mean is not None and isinstance(self.estimator, Differentiable):
-            own = self.estimator.joint_errors(self.estimator.gradients(items) - self._mean)
-        else:
-            single = self.estimator.standard_error(items)
-            own = np.outer(single, single) * shared
-        total = line.slope**2 * line.trust * np.nan_to_num(own) + line.lack_of_fit**2 * shared
-        return np.asarray(total + line.covariance[1][1] * np.outer(away, away))
+            return self.estimator.joint_errors(self.estimator.gradients(items) - self._mean)
+        scale = self.estimator.standard_error(items) / np.sqrt(np.maximum(np.diag(kappa), TINY))
+        return np.outer(scale, scale) * kappa
 
     @cached_property
     def _mean(self) -> Array | None:
         return mean_gradient(self.estimator, self.reference)
-
-
-def alike(space: SearchSpace, architectures: Sequence[Architecture]) -> Array:
-    """What networks share of the interactions of two choices, (n, n), 1 for the same network.
-
-    (z'y)^2 / (z'z y'y) of rows z, y of ``space.layout``: the share of pairs of choices that both have.
-    """
-    rows = space.layout.rows(architectures)
-    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray((rows @ rows.T) ** 2)
 
 
 def mean_gradient(estimator: Estimator, reference: Sequence[Architecture]) -> Array | None:

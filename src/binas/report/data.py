@@ -27,7 +27,7 @@ class Chosen:
 
     ``limit`` is what was asked for, in words (``latency <= 45 ms``); ``cost`` and ``measured_cost`` are of the report's
     cost, in its unit. ``confirmed`` is the accuracy on images that chose nothing, ``compared`` says how it stands against
-    networks chosen without the search.
+    networks chosen without the search, ``remark`` what to know about how it was measured.
     """
 
     limit: str
@@ -42,6 +42,7 @@ class Chosen:
     files: tuple[str, ...] = ()
     compared: str = ""
     confirmed: Confirmed | None = None
+    remark: str = ""
 
 
 @dataclass(frozen=True)

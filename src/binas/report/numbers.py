@@ -52,7 +52,7 @@ def report_numbers(data: ReportData) -> dict[str, Any]:
         "cost": data.cost,
         "unit": data.traced.unit.name,
         "conditions": describe(data.traced.provenance),
-        "disturbed": disturbed(data.cost, data.traced.provenance),
+        "disturbed": _disturbed(data),
         "sources": _sources(data),
         "costs": {name: _cost(cost) for name, cost in data.costs.costs.items()},
         "contributions": {"base": data.contributions.base, **_column(data.contributions.values)},
@@ -70,6 +70,12 @@ def report_numbers(data: ReportData) -> dict[str, Any]:
         "commands": list(data.commands),
     }
     return dict(_finite(numbers))
+
+
+def _disturbed(data: ReportData) -> str | None:
+    """That the machine was busy, or not as it was, while the table or the networks were measured; None where it was not."""
+    said = [disturbed(data.cost, data.traced.provenance), *(item.remark for item in data.chosen)]
+    return " ".join(dict.fromkeys(filter(None, said))) or None
 
 
 def _finite(value: Any) -> Any:

@@ -15,11 +15,13 @@ def tell(
     answers: Iterable[AnswerRecord], networks: Mapping[str, NetworkRecord], comparisons: Iterable[Comparison]
 ) -> list[str]:
     """How good the found networks are, what others of the same cost reach, and whether limits were kept when measured."""
+    answers = list(answers)
     found = [answer for answer in answers if answer.question in networks]
     accuracies = [networks[answer.question].judgement.tuned.test for answer in found]
     verdicts = {item.question: item.verdict for item in comparisons}
     compared = [verdicts[answer.question] for answer in found if answer.question in verdicts]
-    sentences = [_reached(found, accuracies), _bought(compared), _kept(found)] if found else []
+    none = [answer for answer in answers if answer.architecture is None]
+    sentences = [_reached(found, accuracies), _bought(compared), _kept(found, none)] if found else []
     return [sentence for sentence in sentences if sentence]
 
 
@@ -93,16 +95,34 @@ def _judged(leads: Sequence[Sequence[Difference | None]], rivals: int) -> str:
     return f"{said}, and clearly behind at {behind}" if behind else said
 
 
-def _kept(found: Sequence[AnswerRecord]) -> str:
-    """Whether the limits were kept by networks that were built and measured."""
+def _kept(found: Sequence[AnswerRecord], none: Sequence[AnswerRecord]) -> str:
+    """Whether the limits were kept by networks that were built and measured, and which were not, or have no network."""
+    parts = [_measured(found, sum(not limit.lower for answer in none for limit in answer.limits))]
+    open_ = [answer for answer in found if answer.unconfirmed]
+    if open_:
+        they = "it was" if len(open_) == 1 else "they were"
+        parts.append(
+            f"{_listed([answer.question for answer in open_])} could not be confirmed on a machine that was busy or "
+            f"changed: by the table {they} kept."
+        )
+    if none:
+        parts.append(f"No network was found for {_listed([answer.question for answer in none])}.")
+    return " ".join(parts)
+
+
+def _measured(found: Sequence[AnswerRecord], unanswered: int) -> str:
+    """How many limits were kept when measured, and what networks took."""
     upper = [(answer, limit) for answer in found for limit in answer.limits if not limit.lower]
     readings = [(limit, reading) for answer, limit in upper if (reading := answer.measured(limit.cost))]
+    if not readings and any(answer.unconfirmed for answer in found):
+        return "No limit was seen to be kept when measured."
     if not readings:
         return "By the table every limit is kept; none was measured."
     took = _listed(
         [f"{reading.measured:.3g} of {limit.value:.3g} {limit.unit}" for limit, reading in readings]
     )
-    who = "Every limit was" if len(readings) == len(upper) else f"{len(readings)} of {len(upper)} limits were"
+    asked = len(upper) + unanswered
+    who = "Every limit was" if len(readings) == asked else f"{len(readings)} of {asked} limits were"
     return f"{who} kept when measured: {took}."
 
 

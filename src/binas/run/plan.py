@@ -234,7 +234,8 @@ def _fill(outlook: Outlook, free: Iterable[Amount], room: float, steps: Sequence
         item = min(now, key=lambda item: added[item] / item.share)
         higher = changed(outlook, {item.setting: now[item] + item.by})
         longer = total_seconds(higher, steps)
-        if now[item] + item.by > item.most or longer > room:
+        beyond = item.within and added[item] + longer - total > item.share * room
+        if now[item] + item.by > item.most or longer > room or beyond:
             del now[item]
             continue
         added[item] += max(longer - total, 1e-9)
@@ -264,7 +265,9 @@ def plan_run(
     outlook = Outlook(run.config, images_of(data), rates, len(data.classes), data.size, run.space.name)
     spent = time.monotonic() - started
     plan = make_plan(outlook, replace(budget, given=given, spent=budget.spent + spent), left)
-    for line in plan.lines():
+    from binas.run.starter import smaller_start
+
+    for line in filter(None, (*plan.lines(), smaller_start(run, outlook, plan))):
         progress.say(line)
     return run.changed(with_values(run.config, plan.own)), plan
 

@@ -26,11 +26,12 @@ from binas.run.start import with_shards
 from binas.space.files import load_space, save_space
 from binas.space.space import SearchSpace
 from binas.tasks import all_steps
-from binas.tasks.outlook import Images, Outlook, Rates
+from binas.tasks.outlook import Images, Outlook, Rates, guessed_rates
 from binas.training.config import FinetuneSettings, TrainSettings
 
 if TYPE_CHECKING:
     from binas.data.dataset import ImageData
+    from binas.run.run import Run
 
 Probe = Callable[[SearchSpace, "ImageData", RunConfig], Rates]
 
@@ -184,9 +185,40 @@ def _choose(
             if start is starts[-1]:
                 raise
             continue
-        if start is starts[-1] or (plan.chosen["train.heaviest.epochs"] >= ENOUGH and LIMIT not in plan.own):
+        if start is starts[-1] or _is_enough(plan):
             break
     return start, outlook, plan
+
+
+def smaller_start(run: Run, outlook: Outlook, plan: Plan) -> str:
+    """What ``init --time`` would take for a plan's time where a run's own space and size leave it too little; else empty.
+
+    A run cannot change them. How fast others are is reckoned from the MACs of their heaviest networks.
+    """
+    if run.config.data.kind != "folder" or run.config.data.path is None or _is_enough(plan):
+        return ""
+    seen, found = look(run.config.data.path), None
+    for name, size in fitting_spaces(seen.side, seen.classes):
+        if size >= min(outlook.size):
+            continue
+        space = _start(seen, Path(name), name, size).space
+        factor = guessed_rates(space).heaviest / guessed_rates(run.space).heaviest
+        other = replace(outlook, rates=outlook.rates.times(factor), size=(size, size), space=name)
+        found = (name, size)
+        if _is_enough(make_plan(other, Budget(plan.budget, frozenset(plan.given), plan.spent))):
+            break
+    if found is None:
+        return ""
+    time, epochs = short_duration(plan.budget), plan.chosen["train.heaviest.epochs"]
+    return (
+        f"  little time for images of {min(outlook.size)} pixels ({epochs:g} epochs of the heaviest network): `binas init "
+        f"--data {seen.folder} --time {time}` would take {found[1]} pixels with the space {found[0]!r}; a run keeps its own"
+    )
+
+
+def _is_enough(plan: Plan) -> bool:
+    """Whether a plan trains for enough epochs, with all images."""
+    return plan.chosen["train.heaviest.epochs"] >= ENOUGH and LIMIT not in plan.own
 
 
 def _starts(seen: Seen | None, out: Path) -> list[Start]:

@@ -9,7 +9,7 @@ from pydantic import Field
 from binas.base.settings import FileRecord
 from binas.search.confirming import Confirmed
 from binas.search.limits import Limit
-from binas.search.on_device import Reading
+from binas.search.on_device import Reading, not_confirmed, unconfirmed
 from binas.search.problem import SearchProblem
 from binas.search.result import SearchResult
 from binas.tables.units import format_quantity, parse_unit
@@ -100,6 +100,19 @@ class AnswerRecord(FileRecord):
     def _searched(self, limit: LimitRecord) -> float:
         tightened = self.costs[limit.cost].limit if limit.cost in self.costs else None
         return limit.value if limit.lower or tightened is None else tightened
+
+    @property
+    def unconfirmed(self) -> list[Reading]:
+        """Readings of the answer that break limits: it is one by the table only, because the machine was in doubt."""
+        return unconfirmed(str(self.architecture), self.variant, self.on_device)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What to know about how the answer was measured, for people: not confirmed, a busy machine, a slower one."""
+        own = [self.measured(cost) for cost in {item.cost: None for item in self.on_device}]
+        readings = [*self.unconfirmed, *(item for item in own if item is not None)]
+        said = [*map(not_confirmed, self.unconfirmed), *(item.remark() for item in readings)]
+        return [text for text in dict.fromkeys(said) if text]
 
     def measured(self, cost: str) -> Reading | None:
         """The last time the answer was built and measured within its limits; None where it was not measured."""

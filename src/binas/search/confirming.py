@@ -4,7 +4,7 @@ Predictions know no more than their form: where choices interact, another of the
 good as the optimum may be better. So the K best by prediction are measured on the check images, and the one with the
 highest score is the answer:
 
-    score = predicted + D (D + N)^-1 (measured - predicted),    D = doubt + COMMON^2 1 1'.
+    score = predicted + G (measured - predicted),    G = D (D + N)^-1,    D = doubt + COMMON^2 1 1'.
 
 It is the mean that two things give together: a normal prior around the predictions, as wide as their errors and their
 lack of fit, which networks share as far as they are alike (``CalibratedEstimator.doubt``), and measurements whose noise
@@ -14,8 +14,8 @@ many good networks. Where nothing is known about the predictions, what was measu
 
 The winner was chosen by these images, so its accuracy there is too high, and it is not reported: the accuracy is that of
 test images. The lead over random networks (the samples of the check, on the same images, paired image by image) is that of
-the score, with the standard error sqrt((D - D (D + N)^-1 D)_kk): a mean over all that the truth may be is not misled by
-choosing the highest. With a single candidate the check images chose nothing, and accuracy and lead are what was measured.
+the score, with the standard error sqrt((D - G D)_kk): a mean over all that the truth may be is not misled by choosing the
+highest. With a single candidate the check images chose nothing, and accuracy and lead are what was measured.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Confirmed(FileRecord):
 
     ``accuracy`` in percent of ``images`` images (the check's, or test images where the check's chose) with its standard
     error; ``lead`` points over the mean of ``over`` random networks, paired over the check's images, with its standard
-    error; None where these images chose what an estimator learned, or no random networks were measured on them.
+    error; over test images where the check's taught the estimator; None where there are no random networks.
     """
 
     images_of: Literal["check", "test"]
@@ -129,8 +129,8 @@ class Candidates:
         common = outcomes.mean(axis=0) if self.reference is None else 100 * self.reference
         noise = np.atleast_2d(np.cov(outcomes - common)) / outcomes.shape[1]
         prior = doubt + COMMON**2
-        share = np.linalg.solve(prior + noise + TINY * np.eye(len(prior)), prior).T  # D (D + N)^-1
-        left = np.diag(prior - share @ prior)
-        return self.predicted + share @ (outcomes.mean(axis=1) - self.predicted), np.sqrt(
+        gain = np.linalg.solve(prior + noise + TINY * np.eye(len(prior)), prior).T
+        left = np.diag(prior - gain @ prior)
+        return self.predicted + gain @ (outcomes.mean(axis=1) - self.predicted), np.sqrt(
             np.maximum(left, 0.0)
         )

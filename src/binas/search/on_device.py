@@ -1,38 +1,53 @@
 """Limits kept on the device, not only by the table.
 
 The winner is built and measured. If the upper end of its confidence interval is above the limit, it is measured once
-more, and the quicker of the two readings counts: what disturbs a measurement only ever slows it. If that breaks the limit
-as well, the device is slower than its table says by the factor high / predicted; the limit is tightened by it and the
-exact search repeated, until the measured value keeps the limit. Each step rules out at least the network it measured, so
-the loop ends. A single slow network may have tightened the limit too far: a winner with more than ``ROOM`` left is
-followed by one search with the limit its own factor allows, and the better network is the answer.
+more, and the quicker of the two readings counts: what disturbs a measurement only ever slows it. A reading that is further
+above the prediction than any network was when the table was verified says more about the machine than about the network:
+it is taken a third time after a rest. If that breaks the limit as well, the device is slower than its table says by the
+factor high / predicted; the limit is tightened by it and the exact search repeated, until the measured value keeps the
+limit. A limit that no network keeps by the table is set to the cheapest network's cost: none is given up before
+that one was built. Each step rules out at least the network it measured, so the loop ends. A single slow network may have
+tightened the limit too far: a winner with more than ``ROOM`` left is followed by one search with the limit its own
+factor allows, and the better network is the answer.
+
+Where nothing keeps the limit, and readings say that the machine was not as it was when the table was made (busy, or off
+by more than the table's verified error), the answer is not confirmed rather than none: the best of the networks built that
+would keep it if all were slowed by the least factor seen. Its readings are not ``kept``, and everybody who shows it says so.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from binas.base.errors import ProblemError
-from binas.base.interval import Interval
+from binas.base.interval import Interval, Taken
 from binas.base.settings import FileRecord
+from binas.search.infeasible import explain_infeasible
 from binas.search.limits import Limit
 from binas.search.problem import Evaluation, SearchProblem
 from binas.search.result import SearchResult, Status
 from binas.space.architecture import Architecture
+from binas.tables.conditions import NOISY, busy
 from binas.tables.costs import Cost
 
 MOST_STEPS = 30
 ROOM = 0.1  # share of the limit that may be left unused before it is widened again
 STEP_BACK = 1e-6  # a tightened limit excludes the network that broke it, whatever the rounding
 
-MeasureCost = Callable[[Cost, Architecture], Interval]  # measured again as its table was, in its unit
+SLOWED = 3.0  # times what the table says that a machine's other work may explain
+REST = 5.0  # seconds after which a reading that no verified error explains is taken again
+
+MeasureCost = Callable[[Cost, Architecture], Taken]  # measured again as its table was, in its unit
 
 
 class Reading(FileRecord):
     """One network built and measured: ``asked`` is the limit wanted, ``limit`` the one searched with.
 
-    The limit is ``kept`` where the upper end of the interval keeps it.
+    The limit is ``kept`` where the upper end of the interval keeps it. Of ``sessions`` the quickest counts; in it the
+    control was disturbed by that share, and numbers are divided by ``slower``, the control's time over that of the table's
+    session. ``explained``: the table's verified errors are as large as this one, or it was not verified.
     """
 
     architecture: str
@@ -46,6 +61,30 @@ class Reading(FileRecord):
     high: float
     kept: bool
     variant: str | None = None
+    disturbance: float = 0.0
+    slower: float = 1.0
+    sessions: int = 1
+    explained: bool = True
+
+    @property
+    def busy(self) -> bool:
+        """Whether the machine did something else meanwhile."""
+        return self.disturbance > NOISY
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether a broken limit may be the machine's fault: busy, slower than it was, or off by more than was verified."""
+        return not self.kept and (self.busy or self.slower > 1.0 or not self.explained)
+
+    def remark(self) -> str:
+        """What to know about this reading, for people; empty where there is nothing."""
+        parts = [busy(f"{self.architecture} was", self.disturbance) + "."] if self.busy else []
+        if self.slower > 1.0:
+            parts.append(
+                f"The device was {self.slower - 1:.0%} slower than when the table of {self.cost} was made, by the control; "
+                f"what was measured of {self.architecture} is brought to the table's speed."
+            )
+        return " ".join(parts)
 
     @property
     def interval(self) -> Interval:
@@ -63,10 +102,17 @@ class OnDevice:
     @property
     def kept(self) -> bool:
         """Whether there is an architecture that keeps every measured limit."""
-        return self.result.architecture is not None
+        return self.result.architecture is not None and not self.unconfirmed
+
+    @property
+    def unconfirmed(self) -> list[Reading]:
+        """The last readings of the answer, one for each cost, that break their limits."""
+        return unconfirmed(str(self.result.architecture), self.result.variant, self.steps)
 
     def sentence(self) -> str:
-        """Why there is no answer, for people."""
+        """Why there is no answer, or none that is confirmed, for people."""
+        if self.result.architecture is not None:
+            return " ".join(map(not_confirmed, self.unconfirmed))
         last = min((step for step in self.steps if not step.kept), key=lambda step: step.high / step.asked)
         count = len({step.architecture for step in self.steps})
         built = f"{count} was built" if count == 1 else f"{count} were built"
@@ -85,39 +131,89 @@ class OnDevice:
         )
 
 
+def unconfirmed(architecture: str, variant: str | None, steps: Iterable[Reading]) -> list[Reading]:
+    """The last readings of a network, one for each cost, that break their limits."""
+    own = [item for item in steps if (item.architecture, item.variant) == (architecture, variant)]
+    return [item for item in {item.cost: item for item in own}.values() if not item.kept]
+
+
+def not_confirmed(reading: Reading) -> str:
+    """That a network is an answer by its table only, for people."""
+    asked, high, predicted = (
+        f"{number:.5g} {reading.unit}" for number in (reading.asked, reading.high, reading.predicted)
+    )
+    why = "the machine was busy" if reading.busy else "the machine is not as it was when the table was made"
+    return (
+        f"{reading.cost} <= {asked} is not confirmed: {why}. By the table {reading.architecture} takes {predicted}, the "
+        f"quickest of {reading.sessions} sessions up to {high}. Measure again on a quiet machine (`binas measure`, "
+        "then `binas search`)."
+    )
+
+
 def keep_limits(
     problem: SearchProblem,
     measured: Iterable[str],
     measure: MeasureCost,
     search: Callable[[SearchProblem], SearchResult],
     most: int = MOST_STEPS,
+    rest: Callable[[], object] = lambda: None,
 ) -> OnDevice:
     """Search, measure the winner, tighten and search again until the upper limits on ``measured`` costs are kept.
 
     ``measure`` is the device: it measures a cost of an architecture in the way the table of that cost was measured. At
-    most ``most`` networks are built.
+    most ``most`` networks are built; ``rest`` waits before a reading that nothing explains is taken again.
     """
     if most < 1:
         raise ProblemError(f"at least one network must be built, not {most}.")
     asked = _upper_limits(problem, list(measured))
-    limits, steps = dict(asked), list[Reading]()
+    limits, tried = dict(asked), list[Tried]()
     for number in range(1, most + 1):
         result = search(_tighten(problem, limits))
-        new = _measure_winner(result, asked, limits, measure)
-        steps += new
+        cheapest = _cheapest(result, asked, tried)
+        if cheapest:
+            limits |= cheapest
+            result = search(_tighten(problem, limits))
+        new = _measure_winner(result, asked, limits, measure, rest)
+        tried.append(Tried(result, new))
         broken = [step for step in new if not step.kept]
         if not broken or number == most:
             break
         limits |= {step.cost: _next_limit(step) for step in broken}
+    steps = [step for item in tried for step in item.readings]
     wider = {step.cost: _wider_limit(step, steps) for step in new if _has_room(step)}
     if wider and not broken and number < most:
         limits |= wider
         other = search(_tighten(problem, limits))
         if _better(other, result):
-            new = _measure_winner(other, asked, limits, measure)
+            new = _measure_winner(other, asked, limits, measure, rest)
             steps += new
             result = other if all(step.kept for step in new) else result
-    return _with_history(result, steps)
+    return _with_history(result, steps, tried)
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """A result and the readings of its network; none where there is no network."""
+
+    result: SearchResult
+    readings: list[Reading]
+
+    def would_keep(self, slower: float) -> bool:
+        """Whether every limit would be kept on a device that is that much quicker."""
+        return bool(self.readings) and all(step.high <= slower * step.asked for step in self.readings)
+
+
+def _cheapest(result: SearchResult, asked: dict[str, float], tried: list[Tried]) -> dict[str, float]:
+    """Where tightened limits leave nothing: the one to the cheapest network that was not built yet; nothing where it was."""
+    if result.status is not Status.INFEASIBLE or not tried:
+        return {}
+    broken = [step for item in tried for step in item.readings if not step.kept]
+    for item in explain_infeasible(result.problem).relaxations:
+        name, value = item.limit.cost, item.value * (1 + STEP_BACK)
+        built = any(step.cost == name and step.predicted <= value for step in broken)
+        if name in asked and not item.limit.lower and value <= asked[name] and not built:
+            return {name: value}
+    return {}
 
 
 def first_kept(
@@ -163,17 +259,26 @@ def _better(one: SearchResult, other: SearchResult) -> bool:
 
 
 def _measure_winner(
-    result: SearchResult, asked: dict[str, float], limits: dict[str, float], measure: MeasureCost
+    result: SearchResult,
+    asked: dict[str, float],
+    limits: dict[str, float],
+    measure: MeasureCost,
+    rest: Callable[[], object] | None = None,
 ) -> list[Reading]:
-    """The winner built and measured, once for each cost; nothing where there is none."""
+    """The winner built and measured, for each cost; nothing where there is none. Without ``rest`` at most twice."""
     winner, steps = result.evaluation, list[Reading]()
     if winner is None:
         return steps
     for name in asked:
         cost = result.problem.of_variant(result.variant).costs[name]
-        reading = measure(cost, winner.architecture)
-        if reading.high > asked[name]:
-            reading = min(reading, measure(cost, winner.architecture), key=lambda item: item.high)
+        explained = winner.costs[name] * (1 + _verified_error(cost))
+        taken = [measure(cost, winner.architecture)]
+        if taken[0].high > asked[name]:
+            taken.append(measure(cost, winner.architecture))
+        if rest is not None and min(item.high for item in taken) > max(asked[name], explained):
+            rest()
+            taken.append(measure(cost, winner.architecture))
+        best = min(taken, key=lambda item: item.high)
         steps.append(
             Reading(
                 architecture=str(winner.architecture),
@@ -182,14 +287,24 @@ def _measure_winner(
                 asked=asked[name],
                 limit=limits[name],
                 predicted=winner.costs[name],
-                measured=reading.value,
-                low=reading.low,
-                high=reading.high,
-                kept=reading.high <= asked[name],
+                measured=best.value,
+                low=best.low,
+                high=best.high,
+                kept=best.high <= asked[name],
                 variant=result.variant,
+                disturbance=best.disturbance,
+                slower=best.slower,
+                sessions=len(taken),
+                explained=best.high <= explained,
             )
         )
     return steps
+
+
+def _verified_error(cost: Cost) -> float:
+    """The largest error, as a share, that the table had on networks held out; infinite where it was not verified."""
+    known = cost.provenance.verification
+    return math.inf if known is None else known.worst_percent / 100
 
 
 def _upper_limits(problem: SearchProblem, names: list[str]) -> dict[str, float]:
@@ -216,11 +331,25 @@ def _next_limit(step: Reading) -> float:
     return step.predicted * min(step.asked / step.high, 1.0 - STEP_BACK)
 
 
-def _with_history(result: SearchResult, steps: list[Reading]) -> OnDevice:
-    """The result with its history; an architecture that breaks a limit is no answer."""
+def _with_history(result: SearchResult, steps: list[Reading], tried: list[Tried]) -> OnDevice:
+    """The result with its history; an architecture that breaks a limit is an answer only where readings are in doubt."""
     history = {"on_device": [step.model_dump(mode="json") for step in steps]}
-    answer = (str(result.architecture), result.variant)
-    broken = any((step.architecture, step.variant) == answer and not step.kept for step in steps)
-    if broken:
-        result = replace(result, status=Status.STOPPED_WITHOUT_ANSWER, evaluation=None, bound=None)
+    if result.architecture is None or unconfirmed(str(result.architecture), result.variant, steps):
+        result = _in_doubt(tried) or _none(result)
     return OnDevice(replace(result, details={**result.details, **history}), tuple(steps))
+
+
+def _in_doubt(tried: list[Tried]) -> SearchResult | None:
+    """The best network that would keep its limits were the machine as quick as it may be; None: no reading in doubt."""
+    steps = [step for item in tried for step in item.readings]
+    if not any(step.in_doubt for step in steps):
+        return None
+    slower = min(SLOWED, max(1.0, min(step.high / step.predicted for step in steps)))
+    return next((item.result for item in tried if item.would_keep(slower * (1 + STEP_BACK))), None)
+
+
+def _none(result: SearchResult) -> SearchResult:
+    """The result without its architecture, which breaks a limit."""
+    if result.architecture is None:
+        return result
+    return replace(result, status=Status.STOPPED_WITHOUT_ANSWER, evaluation=None, bound=None)

@@ -62,6 +62,9 @@ class Provenance(BaseModel):
     repeats: int | None = None
     dispersion: float | None = None
     disturbance: float | None = None  # a quarter of the control's samples took more than so much longer
+    control: float | None = (
+        None  # what one run of the control needed, in seconds (or joules): sessions are compared by it
+    )
     date: str | None = None
     tool: str | None = None
     calibration: Calibration | None = None

@@ -246,7 +246,17 @@ COMPARE = Task(
             facts=_tuning,
             sorts=True,
             seconds=_seconds,
-            amounts=(Amount("compare.random", "random networks for each limit", 0.04, 5, 20),),
+            amounts=(
+                Amount("compare.random", "random networks for each limit", 0.04, 5, 20),
+                Amount(
+                    "compare.tune",
+                    "of them fine-tuned, with the best and the hand-scaled one",
+                    0.08,
+                    0,
+                    3,
+                    within=True,
+                ),
+            ),
         ),
     ),
     examples=("binas compare runs/first", "binas compare runs/first --random 50 --tune 8"),

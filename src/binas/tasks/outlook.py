@@ -65,13 +65,27 @@ class Rates(FileRecord):
     read: float = Field(0.0, ge=0, description="reading an image, where that is still to be done")
     workers: int = Field(1, ge=1, description="networks that are evaluated or tuned at the same time")
 
+    def times(self, factor: float) -> Rates:
+        """Those of networks that compute ``factor`` times as much; reading and measuring stay."""
+        computed = {
+            "heaviest",
+            "supernet",
+            "network",
+            "heaviest_forward",
+            "multipath",
+            "forward",
+            "recalibrate",
+        }
+        return self.model_copy(update={name: factor * getattr(self, name) for name in computed})
+
 
 @dataclass(frozen=True)
 class Amount:
     """A setting that a step's time grows with, and how a time budget sets it.
 
     It is raised from ``least`` to at most ``most``, ``by`` that much at a time, so that what it adds to the run takes
-    about its ``share`` of the time; ``unit`` is what is counted. With a share of 0 a budget leaves it alone.
+    about its ``share`` of the time; ``unit`` is what is counted. With a share of 0 a budget leaves it alone. One that takes
+    much at once is ``within`` its share: never raised beyond it.
     """
 
     setting: str
@@ -80,6 +94,7 @@ class Amount:
     least: int = 1
     most: int = 1000
     by: int = 1
+    within: bool = False
 
 
 @dataclass(frozen=True)

@@ -111,6 +111,7 @@ def _chosen_network(run: Run, answer: AnswerRecord, record: NetworkRecord, cost:
         tuple(path.relative_to(run.folder).as_posix() for path in files),
         "" if compared is None else compared.verdict.sentence(),
         answer.confirmed,
+        " ".join(answer.remarks),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +21,7 @@ from binas.search.answers import AnswerRecord
 from binas.search.frontier import Frontier, frontier
 from binas.search.infeasible import why_no_answer
 from binas.search.limits import check_form, parse_limits, parts_of, question_name
-from binas.search.on_device import MeasureCost, first_kept, keep_limits
+from binas.search.on_device import REST, MeasureCost, first_kept, keep_limits
 from binas.search.problem import Evaluation, SearchProblem
 from binas.search.result import SearchResult
 from binas.search.solve import solve
@@ -144,10 +145,11 @@ def answer(run: Run, question: str, problem: SearchProblem, progress: Progress) 
             return kept_of(problem, settings, on_device, found, preferred, progress)
 
         result, confirmed = confirm(run, result, settings.candidates, name, keep, progress)
-    said = why or (confirmed and confirmed.sentence())
-    if said:
-        progress.say(said)
-    return AnswerRecord.of(question, problem, result, why, name, confirmed)
+    record = AnswerRecord.of(question, problem, result, why, name, confirmed)
+    for said in (why, confirmed and confirmed.sentence(), *record.remarks):
+        if said:
+            progress.say(said)
+    return record
 
 
 def search_for(
@@ -169,8 +171,10 @@ def search_for(
     if not on_device:
         result = search(problem)
         return result, why_no_answer(result)
-    done = keep_limits(problem, *_device(problem, settings, progress), search)
-    return done.result, done.sentence() if done.steps and not done.kept else why_no_answer(done.result)
+    done = keep_limits(problem, *_device(problem, settings, progress), search, rest=lambda: time.sleep(REST))
+    return done.result, "" if done.result.architecture else done.sentence() if done.steps else why_no_answer(
+        done.result
+    )
 
 
 def kept_of(

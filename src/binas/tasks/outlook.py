@@ -71,7 +71,8 @@ class Amount:
     """A setting that a step's time grows with, and how a time budget sets it.
 
     It is raised from ``least`` to at most ``most``, ``by`` that much at a time, so that what it adds to the run takes
-    about its ``share`` of the time; ``unit`` is what is counted. With a share of 0 a budget leaves it alone.
+    about its ``share`` of the time; ``unit`` is what is counted. With a share of 0 a budget leaves it alone, and where
+    the setting ``unless`` has a value.
     """
 
     setting: str
@@ -80,6 +81,7 @@ class Amount:
     least: int = 1
     most: int = 1000
     by: int = 1
+    unless: str | None = None
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,9 @@ def _phase(name: str, does: str, work: Any, seconds: SecondsOf, share: float, **
     """A phase of training: expensive, its weights in a folder of its own."""
     files = (f"{name}/weights.json", f"{name}/weights-*")
     settings = ("train.seed", "train.mixed_precision", f"train.{name}")
-    amounts = (Amount(f"train.{name}.epochs", "epochs", share),)
+    # A network that starts from weights of one's own is not trained anew because there is time.
+    unless = "train.start" if name == HEAVIEST else None
+    amounts = (Amount(f"train.{name}.epochs", "epochs", share, unless=unless),)
     easing = tuple(f"train.{name}.{setting}" for setting in EASING)
     more |= {"expensive": True, "easing": easing, "seconds": seconds, "amounts": amounts}
     return Step(f"train.{name}", does, work, files, settings, **more)

@@ -227,7 +227,7 @@ def test_links_know_how_steep_they_are() -> None:
 
 def test_the_ranking_near_each_size_is_told_apart() -> None:
     """Predictions that rank across sizes but not within one have no tau near it."""
-    samples = samples_of(UNEVEN, np.arange(1.0, len(EVERY) + 1))
+    samples = samples_of(UNEVEN, np.linspace(1.0, 99.0, len(EVERY)))
     macs = np.repeat([1.0, 2.0], [len(EVERY) // 2, len(EVERY) - len(EVERY) // 2])
     right, wrong = samples.accuracy, np.where(macs == 1, -samples.accuracy, samples.accuracy + 1000)
     taus = [

@@ -7,12 +7,12 @@ import pytest
 from binas.costs.analytic import analytic_costs
 from binas.report.removal import removals
 from binas.space.architecture import Architecture
-from binas.testing import random_contributions
+from binas.testing.evaluators import known_contributions
 from tiny_run import SPACE
 
 
 def test_points_and_costs_add_up_to_the_difference_from_the_heaviest() -> None:
-    table, macs = random_contributions(SPACE, 0), analytic_costs(SPACE)["macs"]
+    table, macs = known_contributions(SPACE, 0), analytic_costs(SPACE)["macs"]
     heaviest, lightest = SPACE.extreme(), SPACE.extreme(False)
     parts = list(removals(SPACE, table, macs, lightest))
     predicted, costs = table.predict([heaviest, lightest])[0], macs.of(SPACE, [heaviest, lightest])
@@ -24,7 +24,7 @@ def test_points_and_costs_add_up_to_the_difference_from_the_heaviest() -> None:
 
 
 def test_the_heaviest_is_kept_as_it_is() -> None:
-    table, macs = random_contributions(SPACE, 0), analytic_costs(SPACE)["macs"]
+    table, macs = known_contributions(SPACE, 0), analytic_costs(SPACE)["macs"]
     whole: Architecture = SPACE.extreme()
     assert all(
         part.sentence("MACs").endswith("kept as it is") for part in removals(SPACE, table, macs, whole)

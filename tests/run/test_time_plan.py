@@ -235,7 +235,7 @@ class TestRuns:
 
 
 def test_weights_that_were_given_are_not_trained_because_there_is_time(tmp_path):
-    given = outlook("train.start=" + str(tmp_path / "start.safetensors"), "train.heaviest.epochs=0")
+    given = outlook(("train.start", tmp_path / "start.safetensors"), ("train.heaviest.epochs", 0))
     chosen = make_plan(given, Budget(3600)).chosen
     assert chosen["train.heaviest.epochs"] == 0
     assert chosen["train.supernet.epochs"] > 1

@@ -169,8 +169,17 @@ def shrink(
     from binas.run.shrinking import Wish, shrink_run
 
     more = [read_change(text) for text in changes or ()]
-    normalised = {"mean": mean or None, "std": std or None}
-    wish = Wish(data, limit, model, network, weights, blocks=blocks or (), original=pairs, **normalised)
+    wish = Wish(
+        data,
+        limit,
+        model,
+        network,
+        weights,
+        mean=mean or None,
+        std=std or None,
+        blocks=blocks or (),
+        original=pairs,
+    )
     return _finished(*shrink_run(wish, out, more, progress, time))
 
 

@@ -70,4 +70,5 @@ def test_a_known_network_with_recorded_logits(tmp_path: Path) -> None:
     assert first["story"][0].startswith("latency=0.9x: stage s1")
     assert "train.supernet" in first["done"]
     assert answer("frontier", out)["points"]
-    assert answer("explain", out)
+    (found,) = binas.open_run(out).answers
+    assert answer("explain", out, found.architecture)

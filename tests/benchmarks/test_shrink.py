@@ -16,9 +16,7 @@ from shrink import missed, table
 from trained_models import lite0, resnet20
 
 
-def result(
-    leads: list[float], found: float = 0.29, seconds: tuple[float, float] = (100.0, 200.0)
-) -> Any:
+def result(leads: list[float], found: float = 0.29, seconds: tuple[float, float] = (100.0, 200.0)) -> Any:
     """Three limits at which found is ahead of one tool by these points, each ± 0.5, and of another by 9."""
     rows = [
         {

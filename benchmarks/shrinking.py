@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import resource
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from binas.base.errors import BinasError
 from binas.base.files import dump_json, exists, read_json, write_text
+from binas.base.identity import file_digest
 from binas.base.interval import Interval
 from binas.base.progress import Progress
-from binas.base.workers import Work
+from binas.base.workers import Work, dismiss
 from binas.costs.measure import measuring_again
 from binas.costs.session import Plan
 from binas.data.arrays import read_npz
@@ -40,19 +44,24 @@ from binas.tasks.artefacts import COSTS
 from binas.tasks.finetune import Tuning
 from binas.tasks.train import bench
 from binas.training.calibration import recalibrate
-from binas.training.config import FinetuneSettings, TrainSettings
+from binas.training.config import FinetuneSettings, Phase, TrainSettings
 from binas.training.evaluation import calibration_batches, correct
 from binas.training.loop import make_accelerator
 from binas.training.phases import Bench, fine_tune, fresh_network, train_from_scratch
 from binas.training.reporting import Reporter
 from binas.training.team import ALONE
-from pruners import CPU, fastnas, macs_of, magnitude
+from pruners import CPU, TooFew, fastnas, macs_of, magnitude
 from trained_models import HALF, lite0_of_imagenet, resnet20
 
 LIMITS = (0.75, 0.5, 0.3)
 LATER = ("finetune", "compare", "export", "report")  # steps of a run after its answer
-SHARES = tuple(k / 8 for k in range(1, 9))  # of a layer's channels that FastNAS may choose of; its own: 20
-LEAST, WIDER = 0.05, 1.15  # share of the FLOPs that FastNAS is asked for at least, and steps up from there
+EIGHTHS = tuple(k / 8 for k in range(1, 9))  # of a layer's channels that FastNAS may choose of; its own: 20
+TICK = 5.0  # seconds after which the time of a stage is written down
+RECALIBRATED = 2048  # images that re-estimate BatchNorm of the model when it is trained
+LEAST, WIDER = (
+    0.05,
+    1.15,
+)  # share of FLOPs or channels that a tool is asked to keep at least; FastNAS's steps up
 SCRATCH = "from scratch"
 COLUMNS = ("found", "FastNAS", "Torch-Pruning", "uniform width", SCRATCH)
 
@@ -69,10 +78,17 @@ class Case:
     settings: Mapping[str, Any]
     normalised: tuple[float, float] | None = None
     tested: int = 10_000
-    judged: int = 300  # validation images that FastNAS prunes by
-    calibrated: int = 16  # batches that FastNAS re-estimates BatchNorm with
-    rounds: int = 5  # of bisecting a setting
+    ratios: tuple[float, ...] | None = (
+        None  # of a layer's channels that FastNAS may choose of; none = its own
+    )
+    rounds: int = 7  # of bisecting a setting: 1/128 of it may stay unused
     session: float = 3.0  # seconds of measuring of one round of bisecting
+
+    def digest(self, source: Path) -> str:
+        """Of everything the results depend on, the images in ``source`` included."""
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "build"}
+        text = json.dumps({**values, "source": file_digest(source)}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def prepare(self, source: Path, path: Path) -> None:
         """The images as a file of their own: the first of the training images, those to test with, at the side wanted."""
@@ -104,45 +120,45 @@ class Case:
 
 def cases(quick: bool) -> dict[str, Case]:
     """The models and how much they are trained; with ``quick`` next to nothing."""
-    first = {"batch_size": 64, "warmup": 0.5}
-    crop = {"crop": 4, "flip": True}
-    run = {
+    crop, large = {"crop": 4, "flip": True}, {"crop": 8, "flip": True}
+    sgd = {"optimizer": "sgd", "batch_size": 128, "learning_rate": 0.1, "weight_decay": 5e-4, "warmup": 2.0}
+    adapting = {"batch_size": 64, "learning_rate": 1e-3, "warmup": 0.5}
+    found = {
+        "resnet20": Case(
+            resnet20, 32, 10_000, 2_000, {**sgd, "epochs": 12, "augment": crop}, _settings(crop)
+        ),
+        "lite0": Case(
+            partial(lite0_of_imagenet, 10),
+            64,
+            4_000,
+            1_000,
+            {**adapting, "epochs": 5, "augment": large},
+            _settings(large),
+            HALF,
+            tested=5_000,
+            ratios=EIGHTHS,
+        ),
+    }
+    return {name: _quick(case) for name, case in found.items()} if quick else found
+
+
+def _settings(augment: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the run that shrinks a model."""
+    return {
         "train.device": "cpu",
         "train.supernet.epochs": 4,
-        "train.supernet.augment": crop,
+        "train.supernet.augment": augment,
+        "train.supernet.batch_size": 128,
+        "train.supernet.shards": 1,
         "finetune.epochs": 2,
-        "finetune.augment": crop,
-        "measure.seconds": 30,
-        "measure.samples": 16,
+        "finetune.augment": augment,
+        "finetune.shards": 1,
+        "measure.seconds": 60,
+        "measure.samples": 24,
         "search.seconds_per_network": 8,
         "estimate.passes": 16,
         "sample.count": 20,
     }
-    large = {"crop": 8, "flip": True}
-    at64 = {**run, "train.supernet.augment": large, "finetune.augment": large}
-    imagenet = partial(lite0_of_imagenet, 10)
-    found = {
-        "resnet20": Case(
-            resnet20,
-            32,
-            4_000,
-            1_000,
-            {**first, "epochs": 8, "learning_rate": 4e-3, "warmup": 1.0, "augment": crop},
-            run,
-        ),
-        "lite0": Case(
-            imagenet,
-            64,
-            2_000,
-            1_000,
-            {**first, "epochs": 3, "learning_rate": 1e-3, "augment": large},
-            at64,
-            HALF,
-            judged=200,
-            calibrated=4,
-        ),
-    }
-    return {name: _quick(case) for name, case in found.items()} if quick else found
 
 
 def _quick(case: Case) -> Case:
@@ -162,11 +178,10 @@ def _quick(case: Case) -> Case:
         images=500,
         validation=200,
         tested=500,
-        judged=50,
-        calibrated=2,
+        ratios=(0.25, 0.5, 1.0),
         session=2.0,
         rounds=2,
-        training={**case.training, "epochs": 1},
+        training={**case.training, "epochs": 1, "warmup": 0.5},
         settings={**case.settings, **few},
     )
 
@@ -197,18 +212,24 @@ class Study:
         return path
 
     @cached_property
+    def training(self) -> TrainSettings:
+        """How the model is trained, as the settings of its phase ``heaviest``."""
+        training = {f"train.heaviest.{name}": value for name, value in self.case.training.items()}
+        return load_config(None, [("train.device", "cpu"), *training.items()]).part(TrainSettings)
+
+    @cached_property
     def model(self) -> nn.Module:
-        """The model, trained; a finished training is read, an interrupted one goes on."""
+        """The model, trained, BatchNorm re-estimated; a finished training is read, an interrupted one goes on."""
         data = load_data(DataConfig.model_validate(self.case.data(self.images)))
         if self.case.normalised is not None:
             mean, std = self.case.normalised
             data = replace(data, mean=(mean,) * 3, std=(std,) * 3)
-        training = {f"train.heaviest.{name}": value for name, value in self.case.training.items()}
-        settings = load_config(None, [("train.device", "cpu"), *training.items()]).part(TrainSettings)
-        folder = self.folder / "model"
+        settings, folder = self.training, self.folder / "model"
         where = Bench(data, settings, folder, make_accelerator(settings), Reporter(folder, self.progress))
         torch.manual_seed(0)
-        return train_from_scratch(self.case.build(), where, settings.heaviest, {"model": self.name}).eval()
+        model = train_from_scratch(self.case.build(), where, settings.heaviest, {"model": self.name}).eval()
+        recalibrate(model, calibration_batches(data, RECALIBRATED, CPU))
+        return model
 
     @cached_property
     def run(self) -> Run:
@@ -236,18 +257,38 @@ class Study:
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
-        """Keep the CPU seconds of a stage, of this process and its children, once; none where it was interrupted."""
+        """Add up the seconds of a stage, of this process and its workers, over all starts until it is done.
+
+        They are written down every few seconds; a kill loses those since, and those of workers that were at work then.
+        """
         path = self._time(stage)
-        known = read_json(path) if exists(path) else None
-        if known is not None and known["seconds"] is not None:
+        known = read_json(path) if exists(path) else {"seconds": 0.0, "wall": 0.0, "starts": 0, "done": False}
+        if known["done"]:
             yield
             return
-        write_text(path, dump_json({"seconds": None, "interrupted": known is not None}))
-        start, wall = _cpu_seconds(), time.monotonic()
-        yield
-        if known is None:
-            spent = {"seconds": _cpu_seconds() - start, "wall": time.monotonic() - wall}
-            write_text(path, dump_json({**spent, "interrupted": False}))
+        dismiss()  # workers count when they have ended: those of before now, ours below
+        start, wall, ended = _cpu_seconds(), time.monotonic(), threading.Event()
+
+        def write(done: bool) -> None:
+            spent = known["seconds"] + _cpu_seconds() - start, known["wall"] + time.monotonic() - wall
+            values = {"seconds": spent[0], "wall": spent[1], "starts": known["starts"] + 1, "done": done}
+            write_text(path, dump_json(values))
+
+        def tick() -> None:
+            while not ended.wait(TICK):
+                write(False)
+
+        ticker = threading.Thread(target=tick, daemon=True)
+        ticker.start()
+        done = False
+        try:
+            yield
+            done = True
+        finally:
+            ended.set()
+            ticker.join()
+            dismiss()
+            write(done)
 
     # Others
 
@@ -273,15 +314,17 @@ class Study:
         whole, checkpoint = macs_of(self.model, shape), self.folder / "sensitivity.pth"
 
         def by_flops(kept: float) -> nn.Module:
-            case, data = self.case, self.run.data
-            for more in count():  # where it cannot go as low, as low as it can
-                with suppress(ValueError):
-                    macs = max(kept, LEAST) * WIDER**more * whole
-                    return fastnas(self.model, data, macs, checkpoint, case.judged, case.calibrated, SHARES)
-            raise AssertionError
+            macs = max(kept, LEAST) * whole
+            while True:  # where it cannot go as low, as low as it can
+                try:
+                    return fastnas(self.model, self.run.data, macs, checkpoint, ratios=self.case.ratios)
+                except TooFew:
+                    if macs > whole:
+                        raise
+                    macs *= WIDER
 
         def by_channels(everywhere: bool, kept: float) -> nn.Module:
-            return magnitude(self.model, shape, 1 - kept, everywhere, classes)
+            return magnitude(self.model, shape, 1 - max(kept, LEAST), everywhere, classes)
 
         return {
             "FastNAS": by_flops,
@@ -328,6 +371,7 @@ class Study:
                 "model": self.case.training["epochs"],
                 "elastic": self.run.settings(TrainSettings).supernet.epochs,
                 "fine-tuning": self.run.settings(FinetuneSettings).epochs,
+                "fine-tuning of others": self.others.epochs,
             },
             "model": {
                 "accuracy": 100 * float(right.mean()),
@@ -366,6 +410,8 @@ class Study:
         return {
             "limit": LIMITS[number],
             "found": {"accuracy": 100 * float(own.mean()), "latency": latencies[f"found {number}"]},
+            "readings": len(answer.on_device),
+            "built": len({reading.architecture for reading in answer.on_device}),
             "architecture": answer.architecture,
             "columns": columns,
         }
@@ -405,7 +451,10 @@ class Study:
 
     @cached_property
     def answers(self) -> list[AnswerRecord]:
-        """Of the run, the widest limit first."""
+        """Of the run, the widest limit first; each has a network, or there is nothing to compare."""
+        for answer in self.run.answers:
+            if answer.architecture is None:
+                raise BinasError(f"{self.name}: no network for {answer.question}: {answer.why}")
         return sorted(self.run.answers, key=lambda answer: -answer.limits[0].value)
 
     def _found(self, label: str, answer: AnswerRecord) -> nn.Module:
@@ -417,17 +466,25 @@ class Study:
     def _bench(self, name: str) -> Bench:
         return bench(self.run, self.progress, ALONE, self.folder / "tuned" / name)
 
+    @cached_property
+    def others(self) -> FinetuneSettings:
+        """How networks of other columns are fine-tuned: as the found ones, and the elastic phase's epochs in addition."""
+        phase, elastic = self.run.settings(FinetuneSettings), self.run.settings(TrainSettings).supernet
+        return phase.model_copy(update={"epochs": phase.epochs + elastic.epochs})
+
     def _rival(self, label: str, name: str, number: int, answer: AnswerRecord) -> nn.Module:
-        """A network of another column, fine-tuned as the found one is."""
-        run, phase = self.run, self.run.settings(FinetuneSettings)
+        """A network of another column, trained as long and taught as the found one is; fresh weights as the model was."""
+        run, phase = self.run, self.others
+        how: Phase = phase
         network: nn.Module
         if name == SCRATCH:
             network = fresh_network(run.space, _architecture(run, answer), run.settings(TrainSettings).seed)
+            how = self.training.heaviest.model_copy(update={"epochs": phase.epochs})
         else:
             network = self.pruners[name](self.settings[name][number])
             recalibrate(network, calibration_batches(run.data, phase.recalibration, CPU))
-        where = bench(run, self.progress, ALONE, self.folder / "rivals" / f"{_plain(name)}-{number}")
-        return train_from_scratch(network, where, phase, {"rival": name}, self.tuning.teacher)
+        where = bench(run, self.progress, ALONE, self.folder / "rivals" / label)
+        return train_from_scratch(network, where, how, {"rival": name}, self.tuning.teacher)
 
 
 def _architecture(run: Run, answer: AnswerRecord) -> Any:

@@ -16,14 +16,14 @@ from shrink import missed, table
 from trained_models import lite0, resnet20
 
 
-def result(
-    leads: list[float], found: float = 0.29, seconds: tuple[float | None, float] = (100.0, 200.0)
-) -> Any:
+def result(leads: list[float], found: float = 0.29, seconds: tuple[float, float] = (100.0, 200.0)) -> Any:
     """Three limits at which found is ahead of one tool by these points, each ± 0.5, and of another by 9."""
     rows = [
         {
             "limit": limit,
             "found": {"accuracy": 80.0, "latency": found},
+            "built": 2,
+            "readings": 3,
             "columns": {
                 "FastNAS": {"accuracy": 80.0 - lead, "latency": limit, "lead": [lead, 0.5]},
                 "uniform width": {"accuracy": 71.0, "latency": limit, "lead": [9.0, 0.5]},
@@ -46,7 +46,6 @@ def test_targets_that_are_met() -> None:
         (result([2.0, 2.0, -0.6]), "0.60 ± 0.50 points behind FastNAS at 30 %"),
         (result([2.0, 2.0, 2.0], found=0.31), "31.0 % of the model's latency, limit 30 %"),
         (result([2.0, 2.0, 2.0], seconds=(201.0, 200.0)), "201 CPU seconds until the answer, FastNAS 200"),
-        (result([2.0, 2.0, 2.0], seconds=(None, 200.0)), "a stage was interrupted"),
     ],
 )
 def test_targets_that_are_missed(given: Any, words: str) -> None:

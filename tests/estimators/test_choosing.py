@@ -21,7 +21,7 @@ from binas.estimators import (
     marginal_means,
 )
 from binas.estimators._base import Estimator
-from binas.estimators.choosing import JudgedCandidate, _with_regret
+from binas.estimators.choosing import JudgedCandidate, _with_regret, near_rankings
 from binas.estimators.judging import report
 from binas.estimators.links import get_link
 from binas.space import enumerate_all
@@ -223,3 +223,18 @@ def test_links_know_how_steep_they_are() -> None:
     for name in ("identity", "log", "logit"):
         link = get_link(name)
         assert 1 / link.slope(grid).min() == pytest.approx(link.steepest, rel=1e-3)
+
+
+def test_the_ranking_near_each_size_is_told_apart() -> None:
+    """Predictions that rank across sizes but not within one have no tau near it."""
+    samples = samples_of(UNEVEN, np.linspace(1.0, 99.0, len(EVERY)))
+    macs = np.repeat([1.0, 2.0], [len(EVERY) // 2, len(EVERY) - len(EVERY) // 2])
+    right, wrong = samples.accuracy, np.where(macs == 1, -samples.accuracy, samples.accuracy + 1000)
+    taus = [
+        [row.kendall.value for row in near_rankings(predicted, samples, macs, {0.3: 1.0, 0.7: 2.0}, 5)]
+        for predicted in (right, wrong)
+    ]
+    np.testing.assert_allclose(taus, [[1.0, 1.0], [-1.0, 1.0]])
+    assert near_rankings(right, samples, None, {0.3: 1.0}) == ()
+    row = near_rankings(right, samples, macs, {0.3: 1.0}, 5)[0]
+    assert row.sentence().startswith("near 30 % of the range of MACs Kendall tau 1.00")

@@ -8,17 +8,24 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from foreign_networks import trained
 from own_models import CLASSES, own_model
 from safetensors.torch import save_file
 from small_data import bars
 from torch import Tensor, nn
 
 from binas.base.errors import ConfigError, ModelError, SpaceError
+from binas.base.progress import Progress
 from binas.costs.analytic import analytic_costs
-from binas.run.models import built, traced
-from binas.run.shrinking import of_the_model, shrink
+from binas.data.config import DataConfig
+from binas.data.loading import load_data
+from binas.run.models import _compared, built, traced
+from binas.run.shrinking import Wish, _go_on, of_the_model, shrink
 from binas.search.limits import parse_limits
 from binas.supernet.network import extract
+from binas.supernet.weights import load_network
+from binas.tasks.sample import SampleSettings
+from binas.training.config import TrainSettings
 from tiny_run import SPACE
 
 QUICK: dict[str, Any] = {
@@ -87,9 +94,6 @@ def test_times_the_heaviest() -> None:
 
 
 def test_another_number_of_classes_gets_a_new_classifier(images: Path) -> None:
-    from binas.data.config import DataConfig
-    from binas.data.loading import load_data
-
     data = load_data(DataConfig(kind="arrays", path=images))
     model = own_model("resnet")
     model.fc = nn.Linear(32, 1000)  # type: ignore[assignment]
@@ -157,12 +161,64 @@ def test_bad_input_is_answered_in_a_sentence(case: str, tmp_path: Path) -> None:
         make(tmp_path)
 
 
-def test_a_limit_below_the_smallest_network_is_refused_before_training(images: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=r"no network keeps latency=0.01x: the smallest .* Nothing was trained"
-    ):
-        shrink(own_model("resnet"), images, ["latency=1%"], tmp_path / "run", **QUICK)
-    assert not (tmp_path / "run" / "heaviest").exists()
+def test_a_limit_below_the_smallest_network_is_refused_however_often(images: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    for _ in range(2):
+        with pytest.raises(
+            ConfigError, match=r"no network keeps latency=0.01x: the smallest .* Nothing was trained"
+        ):
+            shrink(own_model("resnet"), images, ["latency=1%"], out, **QUICK)
+        assert not (out / "heaviest").exists()
+    with pytest.raises(ConfigError, match="another model, of other weights"):
+        shrink(own_model("resnet", seed=1), images, ["latency=90%"], out, **QUICK)
+    limits = Wish(images, ["latency=90%"], own_model("resnet"))
+    run = _go_on(limits, out, [("search.limits", ["latency=0.9x"])], Progress())
+    (share,) = run.settings(
+        TrainSettings
+    ).supernet.around  # drawn around the limit, as if it had been the first
+    assert 0 < share < 1
+    assert run.settings(SampleSettings).around == (share,)
+
+
+def known(folder: Path, classes: int) -> tuple[nn.Module, Path]:
+    """A small published network and the file of its weights."""
+    source, path = trained("torchvision/mobilenet_v3_small", classes), folder / "weights.safetensors"
+    save_file({name: value.contiguous() for name, value in source.state_dict().items()}, path)
+    return source, path
+
+
+def test_a_known_network_is_compared_with_its_source(images: Path, tmp_path: Path) -> None:
+    data = load_data(DataConfig(kind="arrays", path=images))
+    source, path = known(tmp_path, CLASSES)
+    shown = torch.rand(2, 3, 64, 64)
+    with torch.no_grad():
+        logits = source.eval()(shown)
+    np.savez(tmp_path / "pairs.npz", images=shown.numpy(), logits=logits.numpy())
+    np.savez(tmp_path / "wrong.npz", images=shown.numpy(), logits=logits.numpy() + 1)
+    name = "torchvision/mobilenet_v3_small"
+    loaded = load_network(name, path)
+    assert "were not compared" in _compared(loaded, None)
+    for original in (source, tmp_path / "pairs.npz"):
+        assert "differ by at most" in _compared(loaded, original)
+    with pytest.raises(ModelError, match="does not compute what its source computes"):
+        _compared(loaded, tmp_path / "wrong.npz")
+    with pytest.raises(ModelError, match="cannot be read"):
+        _compared(loaded, tmp_path / "none.npz")
+    wish = Wish(images, network=name, weights=path, original=source, mean=(0.1,) * 3, std=(0.2,) * 3)
+    made = wish.source(data, "m")
+    assert made.space.rules.mean == (0.1,) * 3
+    assert "differ by at most" in made.notes[-1]
+    with pytest.raises(ConfigError, match="leave --pairs out"):
+        Wish(images, model=own_model("resnet"), original=path).source(data, "m")
+
+
+def test_a_new_classifier_is_the_same_each_time(images: Path, tmp_path: Path) -> None:
+    data = load_data(DataConfig(kind="arrays", path=images))
+    _, path = known(tmp_path, 7)
+    wish = Wish(images, network="torchvision/mobilenet_v3_small", weights=path)
+    one, two = (wish.source(data, "m") for _ in range(2))
+    assert one.new_classifier
+    assert one.weights() == two.weights()
 
 
 class Pair(nn.Module):

@@ -265,3 +265,10 @@ def test_a_run_says_what_init_would_take_for_its_time(tmp_path):
     assert smaller_start(run, replace(seen, rates=RATES), rich) == ""
     embedded = Run(tmp_path, load_config(None, []), space)
     assert smaller_start(embedded, seen, plan) == ""
+
+
+def test_weights_that_were_given_are_not_trained_because_there_is_time(tmp_path):
+    given = outlook(("train.start", tmp_path / "start.safetensors"), ("train.heaviest.epochs", 0))
+    chosen = make_plan(given, Budget(3600)).chosen
+    assert chosen["train.heaviest.epochs"] == 0
+    assert chosen["train.supernet.epochs"] > 1

@@ -4,6 +4,7 @@ from small_data import bar_data
 from small_networks import BOTTLENECK, MBCONV
 from torch import nn
 
+from binas.contributions.strata import odds_around
 from binas.supernet import Supernet, extract
 from binas.supernet.layers import ElasticNorm
 from binas.training import Accuracy, accuracy, evaluate_architecture, recalibrate
@@ -77,3 +78,22 @@ def test_evaluating_leaves_the_supernet_alone():
     recalibrated = evaluate_architecture(net, MBCONV.extreme(), data, data.validation, recalibration=64)
     assert plain.images == recalibrated.images == len(data.validation)
     assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
+
+
+def test_multipath_calibration_follows_the_odds_that_training_drew_by():
+    """Statistics of paths near the heaviest are nearer to those of the heaviest than those of uniform paths are."""
+    batch, largest = next(calibration_batches(bar_data(), 200, CPU)), MBCONV.extreme()
+    nets = []
+    for calibrate in (
+        lambda net: recalibrate_supernet(net, [lambda: net(batch, largest)]),
+        lambda net: calibrate_multipath(net, bar_data(), 200),
+        lambda net: calibrate_multipath(net, bar_data(), 200, odds=odds_around(MBCONV, [1.0])),
+    ):
+        torch.manual_seed(0)
+        nets.append(Supernet(MBCONV).eval())
+        calibrate(nets[-1])
+    heaviest, uniform, near = (net.head.state_dict().values() for net in nets)
+    gaps = [
+        sum(float((a - b).abs().sum()) for a, b in zip(heaviest, x, strict=True)) for x in (near, uniform)
+    ]
+    assert gaps[0] < 0.5 * gaps[1]

@@ -150,6 +150,13 @@ def shrink(
             help="Modules of MODEL that may change, such as 'layers.*.*'; without it they are found."
         ),
     ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --network: images and logits recorded with the source of the weights (.npz or safetensors, "
+            "arrays images and logits), which must come out the same."
+        ),
+    ] = None,
     time: Time = None,
     changes: Set = None,
     progress: Any = None,
@@ -162,7 +169,17 @@ def shrink(
     from binas.run.shrinking import Wish, shrink_run
 
     more = [read_change(text) for text in changes or ()]
-    wish = Wish(data, limit, model, network, weights, mean=mean or None, std=std or None, blocks=blocks or ())
+    wish = Wish(
+        data,
+        limit,
+        model,
+        network,
+        weights,
+        mean=mean or None,
+        std=std or None,
+        blocks=blocks or (),
+        original=pairs,
+    )
     return _finished(*shrink_run(wish, out, more, progress, time))
 
 

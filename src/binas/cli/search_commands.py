@@ -98,10 +98,16 @@ def _search(
     """The answer under limits of one's own, and why there is none."""
     from binas.run.folder import load
     from binas.run.run import open_run
+    from binas.run.shrinking import of_the_model
     from binas.tasks.search import search_for
+    from binas.training.config import TrainSettings
 
-    problem = load(folder).problem(limits, settings.estimator)
     run = open_run(folder, changes) if is_run(folder) else None
+    if (
+        run is not None and run.settings(TrainSettings).start is not None
+    ):  # a percentage means what it meant to shrink
+        limits = [of_the_model(text) for text in limits]
+    problem = load(folder).problem(limits, settings.estimator)
     if not on_device:
         return search_for(problem, settings, False, progress, run)
     with progress.during("search"):

@@ -66,11 +66,29 @@ def odds_around(space: SearchSpace, shares: Iterable[float]) -> tuple[Odds, ...]
     return () if not asked else tuple(_odds(space, analytic_costs(space)["macs"], share) for share in asked)
 
 
-def _odds(space: SearchSpace, cost: Cost, share: float) -> Odds:
+def share_of_macs(space: SearchSpace, cost: Cost, value: float) -> float:
+    """Share of the range of MACs that networks have on average whose ``cost`` is ``value`` on average, such as 8 ms.
+
+    They are drawn from the uniform distribution over decisions tilted by that cost. A latency has a large part that no
+    choice changes, and cheap choices that are slow, so its share of its own range says little of MACs.
+    """
+    macs = analytic_costs(space)["macs"]
+    least, most = macs.range(space)
+    mean = macs.fixed + _tilted(space, cost, value).mean_of(macs.values)
+    return float(min(1.0, max(0.0, (mean - least) / ((most - least) or 1.0))))
+
+
+def _tilted(space: SearchSpace, cost: Cost, value: float) -> Tilted:
+    """The distribution whose mean cost is ``value``."""
     least, most = cost.range(space)
     width = (most - least) or 1.0
     scaled = cost.values.map(lambda values: values / width)
-    tilted = Tilted(space, scaled, tilt_towards(space, scaled, (least - cost.fixed) / width + share))
+    return Tilted(space, scaled, tilt_towards(space, scaled, (value - cost.fixed) / width))
+
+
+def _odds(space: SearchSpace, cost: Cost, share: float) -> Odds:
+    least, most = cost.range(space)
+    tilted = _tilted(space, cost, least + share * (most - least))
     decks = {}
     for s in range(len(space.stages)):
         decks[s, DEPTH] = deck_of(tilted.depths[s])
@@ -141,16 +159,22 @@ class Tilted:
 
     def __init__(self, space: SearchSpace, cost: Column, tilt: float) -> None:
         self.space, self.cost = space, cost
-        self.mean, self.configs, self.depths = 0.0, list[list[Array]](), list[Array]()
+        self.configs, self.depths = list[list[Array]](), list[Array]()
         for s, stage in enumerate(space.stages):
             logs = [tilt * values - np.log(len(values)) for values in cost.configs[s]]
             shares = [_shares(values) for values in logs]
             weight = _sums([float(np.logaddexp.reduce(values)) for values in logs])[list(stage.depths)]
-            means = _sums([float(p @ c) for p, c in zip(shares, cost.configs[s], strict=True)])
-            depths = _shares(tilt * cost.depths[s] + weight)
-            self.mean += float(depths @ (cost.depths[s] + means[list(stage.depths)]))
             self.configs.append(shares)
-            self.depths.append(depths)
+            self.depths.append(_shares(tilt * cost.depths[s] + weight))
+        self.mean = self.mean_of(cost)
+
+    def mean_of(self, cost: Column) -> float:
+        """The mean of any cost, or contribution, of networks drawn from this distribution."""
+        total = 0.0
+        for s, stage in enumerate(self.space.stages):
+            means = _sums([float(p @ c) for p, c in zip(self.configs[s], cost.configs[s], strict=True)])
+            total += float(self.depths[s] @ (cost.depths[s] + means[list(stage.depths)]))
+        return total
 
     def draw(self, rng: np.random.Generator) -> tuple[Architecture, float]:
         """One architecture and its cost."""

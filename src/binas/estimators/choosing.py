@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from binas.base.errors import EstimatorError, several
 from binas.base.files import dump_json, read_json, write_text
-from binas.base.statistics import RESAMPLES, kendall
+from binas.base.statistics import RESAMPLES, bootstrap, kendall
 from binas.base.typed import found_problems
 from binas.estimators._base import Estimator
 from binas.estimators.bilinear import BilinearEstimator, ablation, link_of
@@ -31,7 +31,7 @@ from binas.estimators.calibration import (
     mean_gradient,
     own_errors,
 )
-from binas.estimators.judging import CostLimit, Judgement, NoiseCeiling, RankingReport, report
+from binas.estimators.judging import CostLimit, Judgement, Kept, NoiseCeiling, RankingReport, report
 from binas.estimators.metrics import regret
 from binas.estimators.registry import candidates, find_candidate, make_estimator
 from binas.space.space import SearchSpace
@@ -45,6 +45,7 @@ Array = NDArray[np.float64]
 FORMAT = "binas/estimator"
 FOLDS = 5
 QUARTILES = (0.25, 0.5, 0.75)  # of the samples' MACs: the limits under which estimators are to choose
+FEWEST = 3  # samples near a limit that have a ranking
 LEAST = 10  # samples: fewer cannot tell estimators apart
 
 
@@ -73,6 +74,23 @@ class JudgedCandidate(Judgement):
         return self.ranks_as_well and self.lost_more <= self.lost_error
 
 
+class NearRanking(BaseModel):
+    """How the chosen estimator ranks the samples that are nearest to one share of the range of MACs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    share: float = Field(description="Of the range of MACs, as in sample.around")
+    samples: int = Field(description="Networks nearest to it")
+    kendall: Kept = Field(description="Kendall tau among them alone")
+
+    def sentence(self) -> str:
+        """For people."""
+        tau = self.kendall
+        return (
+            f"near {100 * self.share:.0f} % of the range of MACs Kendall tau {tau.value:.2f} "
+            f"({tau.low:.2f} to {tau.high:.2f}) on {self.samples} networks"
+        )
+
+
 class Choice(BaseModel):
     """Which estimator the search uses and why, version 1."""
 
@@ -88,6 +106,7 @@ class Choice(BaseModel):
     ablation: tuple[Judgement, ...] = Field((), description="The additive estimator without one of its parts")
     macs_only: Judgement | None = None
     noise_ceiling: NoiseCeiling | None = None
+    near: tuple[NearRanking, ...] = Field((), description="The chosen one's ranking near each size asked for")
 
     def judgement(self, name: str | None = None) -> JudgedCandidate | None:
         """How one estimator was judged, the chosen one unless named; None where it was not."""
@@ -130,8 +149,12 @@ def choose_estimator(
     resamples: int = RESAMPLES,
     folds: int = FOLDS,
     seed: int = 0,
+    around: Mapping[float, float] | None = None,
 ) -> Choice:
     """Judge every automatic estimator on the samples and choose; ``macs`` of every sample are the baseline.
+
+    ``around`` are shares of the range of MACs with the MACs they stand for: where samples were drawn around limits, a tau
+    over all of them also counts pairs of networks of different limits, which are easy to tell apart.
 
     Without samples enough to judge by, contributions are added up as their table says.
     """
@@ -160,7 +183,29 @@ def choose_estimator(
         ablation=judged.judgements[len(predictions) :],
         macs_only=judged.macs,
         noise_ceiling=judged.ceiling,
+        near=near_rankings(predictions[chosen.name], samples, macs, around or {}, resamples, seed),
     )
+
+
+def near_rankings(
+    predicted: Array,
+    samples: Samples,
+    macs: ArrayLike | None,
+    around: Mapping[float, float],
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> tuple[NearRanking, ...]:
+    """Kendall tau among the samples nearest to each share's MACs, each sample at one share; three of them at least."""
+    if macs is None or not around:
+        return ()
+    gaps = np.abs(np.asarray(macs, dtype=np.float64)[:, None] - np.array(list(around.values()))[None, :])
+    nearest, rows = gaps.argmin(axis=1), []
+    for number, share in enumerate(around):
+        own = np.flatnonzero(nearest == number)
+        if len(own) >= FEWEST:
+            tau = bootstrap(kendall, predicted[own], samples.accuracy[own], resamples=resamples, seed=seed)
+            rows.append(NearRanking(share=share, samples=len(own), kendall=tau))
+    return tuple(rows)
 
 
 @dataclass(frozen=True, eq=False)

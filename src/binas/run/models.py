@@ -5,10 +5,10 @@ Either becomes a :class:`Source`: a space whose heaviest member the network is, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import ConfigError, ModelError, SpaceError
 from binas.base.files import exists
@@ -21,17 +21,22 @@ if TYPE_CHECKING:
 
     from binas.data.dataset import ImageData
     from binas.supernet.static import StaticNetwork
+    from binas.supernet.weights import LoadedNetwork
 
 SHARES = (0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A space, its heaviest network with weights, and whether its classifier is new and must be trained."""
+    """A space, its heaviest network with weights, and whether its classifier is new and must be trained.
+
+    ``notes`` say what was done to the weights, and what they were compared with.
+    """
 
     space: SearchSpace
     network: StaticNetwork
     new_classifier: bool
+    notes: tuple[str, ...] = ()
 
     def weights(self) -> bytes:
         """The weights as a safetensors file."""
@@ -52,22 +57,51 @@ class Source:
         )
 
 
-def known_source(
-    network: str, weights: str | Path, images: ImageData, name: str, shares: Sequence[float] = SHARES
-) -> Source:
-    """A network that is known by name (``efficientnet_lite0``), with its weights."""
-    from binas.space.derived import space_from_network
-    from binas.supernet.network import Supernet, extract
-    from binas.supernet.weights import load_network
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A network that is known by name (``efficientnet_lite0``), the file of its weights, and what they are compared with.
 
-    loaded, classes = load_network(network, weights), len(images.classes)
-    own = loaded.description.classes
+    ``original`` is the live module the weights are of, or a file of recorded pairs; ``rules`` are changes of its rules.
+    """
+
+    network: str
+    weights: str | Path
+    original: nn.Module | str | Path | None = None
+    rules: Mapping[str, Any] = field(default_factory=dict)
+
+
+def known_source(known: Known, images: ImageData, name: str, shares: Sequence[float] = SHARES) -> Source:
+    """A known network with its weights, which computes what their source does, as far as that was given."""
+    from binas.space.derived import space_from_network
+    from binas.supernet.network import extract
+    from binas.supernet.weights import load_network
+    from binas.training.phases import fresh_supernet
+
+    loaded, classes = load_network(known.network, known.weights), len(images.classes)
+    own, notes = loaded.description.classes, [*loaded.notes, _compared(loaded, known.original)]
     space = space_from_network(
         loaded.description, name=name, classes=classes, resolution=min(images.size), shares=shares
     )
-    supernet = Supernet(space)
+    if known.rules:
+        given = {**space.rules.model_dump(), **{key: value for key, value in known.rules.items() if value}}
+        space = replace(space, rules=NetworkRules.model_validate(given))
+    supernet = fresh_supernet(space, 0)  # a new classifier is the same each time, so that a run knows its own
     supernet.absorb(loaded.network, new_classifier=own != classes)
-    return Source(space, extract(supernet, space.extreme()), own != classes)
+    return Source(space, extract(supernet, space.extreme()), own != classes, tuple(notes))
+
+
+def _compared(loaded: LoadedNetwork, original: nn.Module | str | Path | None) -> str:
+    """What was found when logits were compared; a difference is refused."""
+    from binas.supernet.weights import check_equal, check_recorded
+
+    if original is None:
+        return (
+            "names and shapes of all weights fit; logits were not compared with those of their source: give --pairs "
+            "(in Python source=) to do so"
+        )
+    from_file = isinstance(original, str | Path)
+    agreement = check_recorded(loaded, original) if from_file else check_equal(loaded, original)  # type: ignore[arg-type]
+    return agreement.sentence()
 
 
 def own_source(
@@ -79,8 +113,6 @@ def own_source(
     blocks: Sequence[str] = (),
 ) -> Source:
     """A module of the user's; ``rules`` may say what images are normalised with, ``blocks`` which modules may change."""
-    from dataclasses import replace
-
     from binas.space.graph_space import space_of_graph
     from binas.supernet.blueprint import fill
     from binas.supernet.static import StaticNetwork

@@ -124,7 +124,13 @@ def make_plan(outlook: Outlook, budget: Budget, steps: Sequence[Step] | None = N
     ``steps`` are those to be done, all unless given.
     """
     left = all_steps() if steps is None else steps
-    free = [item for step in left for item in step.amounts if item.share and item.setting not in budget.given]
+    known = flattened(outlook.config.model_dump(mode="json"))
+    free = [
+        item
+        for step in left
+        for item in step.amounts
+        if item.share and item.setting not in budget.given and known.get(item.unless or "") is None
+    ]
     lowest = _limit(changed(outlook, {item.setting: item.least for item in free}), budget, left)
     chosen = _fill(lowest, free, budget.room, left)
     values = flattened(chosen.config.model_dump(mode="json"))

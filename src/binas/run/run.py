@@ -73,10 +73,10 @@ class Run:
 
     @property
     def removed(self) -> list[str]:
-        """Of a model of one's own: what was removed for each limit, where, and what it cost and saved."""
+        """Of a model that was trained before: what was removed for each limit, where, and what it cost and saved."""
         from binas.report.removal import removals
 
-        if self.space.network is None:
+        if self.settings(TrainSettings).start is None:
             return []
         tables, lines = self.tables, []
         for answer in self.answers:

@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import ConfigError
 from binas.base.files import exists, write_bytes
+from binas.base.identity import file_digest
 from binas.base.progress import Progress
 from binas.run.config import FILE, RunConfig, load_config
-from binas.run.models import SHARES, Source, built, known_source, own_source
-from binas.run.run import Run
+from binas.run.models import SHARES, Known, Source, built, known_source, own_source
+from binas.run.run import Run, open_run
 from binas.run.start import budget_of, create_run, do_task, finish
-from binas.search.limits import parse_limits
-from binas.space.files import save_space
+from binas.search.limits import Limit, parse_limits
+from binas.space.files import load_space, save_space
 from binas.space.rules import NetworkRules
 from binas.tasks.artefacts import COSTS, SPACE, START
+from binas.training.config import TrainSettings
 
 if TYPE_CHECKING:
     from torch import nn
@@ -58,7 +61,8 @@ class Wish:
     ``data`` is a folder of images, an .npz file, the name of images that come along, or the settings of ``data``. ``mean``
     and ``std`` per channel, of pixels in 0..1, are what a module of one's own expects images to be normalised with; without
     them those of the images are used. ``blocks`` are names of modules, such as ``layers.*.*``, that may be narrowed or
-    removed; without them they are found.
+    removed; without them they are found. What a known network computes is compared with ``original``: the live module that
+    the weights are of, or a file of recorded pairs of images and logits (:func:`binas.supernet.weights.check_recorded`).
     """
 
     data: str | Path | Mapping[str, Any]
@@ -70,6 +74,7 @@ class Wish:
     mean: Sequence[float] | None = None
     std: Sequence[float] | None = None
     blocks: Sequence[str] = ()
+    original: nn.Module | str | Path | None = None
 
     def source(self, images: ImageData, name: str) -> Source:
         """The network to be made smaller."""
@@ -82,12 +87,20 @@ class Wish:
                 raise ConfigError(f"the blocks of {self.network} are known; leave --blocks out.")
             if self.weights is None:
                 raise ConfigError(f"{self.network} needs a file of weights: give one with --weights.")
-            return known_source(self.network, self.weights, images, name, self.shares)
+            known = Known(self.network, self.weights, self.original, self._normalisation)
+            return known_source(known, images, name, self.shares)
         assert self.model is not None
-        known = self.mean is not None or self.std is not None
-        rules = NetworkRules.model_validate({"mean": self.mean, "std": self.std}) if known else None
+        if self.original is not None:
+            raise ConfigError("a model of your own is compared with itself; leave --pairs out.")
+        rules = NetworkRules.model_validate(self._normalisation) if self._normalisation else None
         module = built(self.model, self.weights)
         return own_source(module, images, name, self.shares, rules, self.blocks)
+
+    @property
+    def _normalisation(self) -> dict[str, Any]:
+        """Rules of the network that were given."""
+        given = {"mean": self.mean, "std": self.std}
+        return given if any(value is not None for value in given.values()) else {}
 
 
 def shrink(
@@ -102,18 +115,20 @@ def shrink(
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
     blocks: Sequence[str] = (),
+    source: nn.Module | str | Path | None = None,
     progress: Progress | None = None,
     time: str | None = None,
     **changes: Any,
 ) -> Run:
     """Smaller networks within ``limits`` of a trained classifier; the run, finished. What is done is not done again.
 
-    See :class:`Wish`. A percentage in a limit is of what the model itself costs; ``changes`` are parts of the configuration.
+    See :class:`Wish`, whose ``original`` is ``source`` here. A percentage in a limit is of what the model itself costs;
+    ``changes`` are parts of the configuration.
     """
     from binas.base.identity import flattened
 
     more = [(name, value) for name, value in flattened(changes).items()]
-    wish = Wish(data, limits, model, network, weights, shares, mean, std, blocks)
+    wish = Wish(data, limits, model, network, weights, shares, mean, std, blocks, source)
     return shrink_run(wish, Path(out), more, progress, time)[0]
 
 
@@ -127,10 +142,34 @@ def shrink_run(
     """Start the run, or go on with the one in ``folder``; the run, and the steps that were done now."""
     told, asked = progress or Progress(), ("search.limits", [of_the_model(text) for text in wish.limits])
     if exists(folder / FILE):
-        run = create_run(folder, _own(folder, [asked, *changes]), progress=told)
+        run = _go_on(wish, folder, [asked, *changes], told)
     else:
         run = begin(wish, folder, [asked, *changes], told, time)
     return run, finish(run, told)
+
+
+def _go_on(wish: Wish, folder: Path, changes: Sequence[Change], progress: Progress) -> Run:
+    """The run in ``folder``, if it is one of the same model, with these limits; measured and told where to draw."""
+    images = _images([*_data(wish.data).items(), *changes])
+    _check_same(wish.source(images, _name(folder)), folder)
+    if exists(folder / COSTS.file):
+        _check_limits(open_run(folder, changes))  # before its configuration is changed
+    return _around(create_run(folder, _own(folder, changes), progress=progress), progress)
+
+
+def _check_same(source: Source, folder: Path) -> None:
+    """Refuse another model, or other weights, than those the run in ``folder`` began with."""
+    own = exists(folder / START) and file_digest(folder / START) == sha256(source.weights()).hexdigest()
+    if not own or source.space.fingerprint != load_space(folder / SPACE.file).fingerprint:
+        raise ConfigError(
+            f"{folder} holds a run of another model, of other weights or with other blocks and shares than those given "
+            "now. Give another --out, or the model it began with. Nothing was changed."
+        )
+
+
+def _name(folder: Path) -> str:
+    """Of the space, made of the folder's."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", folder.name) or "model"
 
 
 def _own(folder: Path, changes: Sequence[Change]) -> RunConfig:
@@ -143,8 +182,9 @@ def begin(
 ) -> Run:
     """Read the model, start the run, measure the device, and say around which sizes networks are drawn."""
     images = _images([*_data(wish.data).items(), *changes])
-    source = wish.source(images, re.sub(r"[^A-Za-z0-9._-]+", "-", folder.name) or "model")
-    progress.say(source.sentence())
+    source = wish.source(images, _name(folder))
+    for text in (*source.notes, source.sentence()):
+        progress.say(text)
     folder.mkdir(parents=True, exist_ok=True)
     save_space(source.space, folder / SPACE.file)
     write_bytes(folder / START, source.weights())
@@ -178,27 +218,32 @@ def _images(settings: Sequence[Change]) -> ImageData:
 
 def _around(run: Run, progress: Progress) -> Run:
     """Measure the device; refuse limits that nothing keeps; draw networks around those of the limits from now on."""
+    from binas.contributions.strata import share_of_macs
     from binas.tasks.measure import MEASURE
 
     run, _ = do_task(run.folder, MEASURE, progress=progress)
-    table = COSTS.read(run)
-    shares = []
-    for question in run.questions:
-        limits = parse_limits(question, run.space, table.costs)
-        for limit in limits:
-            least, most = table.costs[limit.cost].range(run.space)
-            if not limit.lower and limit.value < least:
-                unit = table.costs[limit.cost].unit.name
-                raise ConfigError(
-                    f"no network keeps {question}: the smallest that can be made of this model costs {least:.4g} "
-                    f"{unit}, the limit "
-                    f"is {limit.value:.4g} {unit}, the model itself costs {most:.4g} {unit}. Nothing was trained."
-                )
-            if not limit.lower:
-                shares.append(min(1.0, (limit.value - least) / ((most - least) or 1.0)))
+    limits, costs = _check_limits(run), COSTS.read(run).costs
+    if run.settings(TrainSettings).supernet.around:  # of the limits the run began with: what is trained stays
+        return run
+    shares = [share_of_macs(run.space, costs[limit.cost], limit.value) for limit in limits]
     around = sorted({round(share, 2) for share in shares}, reverse=True)
     settings = [("train.supernet.around", around), ("estimate.around", around), ("sample.around", around)]
-    config = load_config(run.folder / FILE, settings).model_copy(
-        update={"space": str(run.folder / SPACE.file)}
-    )
-    return create_run(run.folder, config, progress=progress)
+    return create_run(run.folder, _own(run.folder, settings), progress=progress)
+
+
+def _check_limits(run: Run) -> list[Limit]:
+    """The upper limits, none above what the model costs; one that no network keeps by the table is refused."""
+    costs, found = COSTS.read(run).costs, list[Limit]()
+    for question in run.questions:
+        for limit in parse_limits(question, run.space, costs):
+            least, most = costs[limit.cost].range(run.space)
+            if not limit.lower and limit.value < least:
+                unit = costs[limit.cost].unit.name
+                raise ConfigError(
+                    f"no network keeps {question}: the smallest that can be made of this model costs {least:.4g} "
+                    f"{unit}, the limit is {limit.value:.4g} {unit}, the model itself costs {most:.4g} {unit}. "
+                    "Nothing was trained."
+                )
+            if not limit.lower:
+                found.append(replace(limit, value=min(limit.value, most)))
+    return found

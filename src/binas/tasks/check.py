@@ -39,8 +39,13 @@ class CheckSettings(Settings):
     seed: int = Field(0, ge=0, description="of folds and resamples")
 
 
-def check(tables: Folder, settings: CheckSettings, limits: Sequence[str] = ()) -> Choice:
-    """Judge every estimator the tables allow, with MACs alone and the noise ceiling; ``limits`` ask for the regret."""
+def check(
+    tables: Folder, settings: CheckSettings, limits: Sequence[str] = (), around: Sequence[float] = ()
+) -> Choice:
+    """Judge every estimator the tables allow, with MACs alone and the noise ceiling; ``limits`` ask for the regret.
+
+    ``around`` are the shares of the range of MACs that samples were drawn around: the ranking near each is reported.
+    """
     samples = samples_of(tables)
     return choose_estimator(
         tables.contributions,
@@ -50,7 +55,17 @@ def check(tables: Folder, settings: CheckSettings, limits: Sequence[str] = ()) -
         folds=settings.folds,
         seed=settings.seed,
         limits=cost_limits(tables, samples, limits),
+        around=_macs_around(tables, around),
     )
+
+
+def _macs_around(tables: Folder, shares: Sequence[float]) -> dict[float, float]:
+    """MACs of each share of their range; none for a space that only names its choices."""
+    macs = tables.known_costs.get("macs")
+    if macs is None:
+        return {}
+    least, most = macs.range(tables.space)
+    return {share: least + share * (most - least) for share in shares}
 
 
 def samples_of(tables: Folder) -> Samples:
@@ -78,19 +93,26 @@ def cost_limits(tables: Folder, samples: Samples, limits: Sequence[str]) -> list
     ]
 
 
+def _check_run(run: Run) -> Choice:
+    from binas.tasks.sample import SampleSettings
+
+    return check(run.tables, run.settings(CheckSettings), around=run.settings(SampleSettings).around)
+
+
 def _work(run: Run, progress: Progress) -> None:
     from binas.training.reporting import keep_figures
 
-    choice = check(run.tables, run.settings(CheckSettings))
+    choice = _check_run(run)
     best = choice.judgement()
     if best is not None:
         keep_figures(run.folder, "check", {"kendall": best.kendall.value, "spearman": best.spearman.value})
     CHOICE.write(run, choice)
-    progress.say(choice.why)
+    for text in (choice.why, *(row.sentence() for row in choice.near)):
+        progress.say(text)
 
 
 def _ask(run: Run, out: Path, progress: Progress) -> Choice:
-    choice = check(run.tables, run.settings(CheckSettings))
+    choice = _check_run(run)
     choice.save(out)
     return choice
 

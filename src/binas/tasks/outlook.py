@@ -84,8 +84,8 @@ class Amount:
     """A setting that a step's time grows with, and how a time budget sets it.
 
     It is raised from ``least`` to at most ``most``, ``by`` that much at a time, so that what it adds to the run takes
-    about its ``share`` of the time; ``unit`` is what is counted. With a share of 0 a budget leaves it alone. One that takes
-    much at once is ``within`` its share: never raised beyond it.
+    about its ``share`` of the time; ``unit`` is what is counted. With a share of 0 a budget leaves it alone, and where
+    the setting ``unless`` has a value. One that takes much at once is ``within`` its share: never raised beyond it.
     """
 
     setting: str
@@ -95,6 +95,7 @@ class Amount:
     most: int = 1000
     by: int = 1
     within: bool = False
+    unless: str | None = None
 
 
 @dataclass(frozen=True)

@@ -98,10 +98,17 @@ def _beginning(run: Run) -> dict[str, Any]:
 
 
 def _heaviest_seconds(outlook: Outlook) -> Seconds:
-    """Epochs, each with a validation that all processes share."""
-    phase, rates = outlook.settings(TrainSettings).heaviest, outlook.rates
+    """Epochs, each with a validation that all processes share; BatchNorm of weights that were given."""
+    settings, rates = outlook.settings(TrainSettings), outlook.rates
+    phase, adapted = settings.heaviest, settings.start is not None and settings.heaviest.epochs
     validation = outlook.images.validation * rates.heaviest_forward / rates.workers
-    return Seconds(phase.epochs * (outlook.trained(phase) * rates.heaviest + validation + EPOCH), STARTING)
+    epochs = phase.epochs * (outlook.trained(phase) * rates.heaviest + validation + EPOCH)
+    again = (
+        min(settings.supernet.recalibration, outlook.images.train) * rates.heaviest_forward
+        if adapted
+        else 0.0
+    )
+    return Seconds(epochs + again, STARTING)
 
 
 def _supernet_seconds(outlook: Outlook) -> Seconds:
@@ -118,7 +125,9 @@ def _phase(name: str, does: str, work: Any, seconds: SecondsOf, share: float, **
     """A phase of training: expensive, its weights in a folder of its own."""
     files = (f"{name}/weights.json", f"{name}/weights-*")
     settings = ("train.seed", "train.mixed_precision", f"train.{name}")
-    amounts = (Amount(f"train.{name}.epochs", "epochs", share),)
+    # A network that starts from weights of one's own is not trained anew because there is time.
+    unless = "train.start" if name == HEAVIEST else None
+    amounts = (Amount(f"train.{name}.epochs", "epochs", share, unless=unless),)
     easing = tuple(f"train.{name}.{setting}" for setting in EASING)
     more |= {"expensive": True, "easing": easing, "seconds": seconds, "amounts": amounts}
     return Step(f"train.{name}", does, work, files, settings, **more)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from binas.data.augment import normalise
 from binas.data.dataset import ImageData
 from binas.data.images import Images, moved
 from binas.space.architecture import Architecture
+from binas.space.odds import Odds
 from binas.supernet.network import Supernet, extract
 from binas.supernet.paths import Paths, sample_paths
 from binas.training.calibration import recalibrate, recalibrate_supernet
@@ -148,9 +149,14 @@ def calibration_batches(
 
 
 def calibrate_multipath(
-    supernet: Supernet, data: ImageData, count: int, seed: int = 0, team: Team = ALONE
+    supernet: Supernet,
+    data: ImageData,
+    count: int,
+    seed: int = 0,
+    team: Team = ALONE,
+    odds: Sequence[Odds] = (),
 ) -> None:
-    """Re-estimate the supernet's own norms on uniformly drawn paths of ``count`` training images."""
+    """Re-estimate the supernet's own norms on paths of ``count`` training images, drawn uniformly or by ``odds``."""
     drawn = generator(seed, "recalibration")
     count = min(count, len(data.train))
     size = min(256, count)
@@ -159,7 +165,7 @@ def calibrate_multipath(
         """Every process draws the paths of all batches, in their order."""
         firsts = range(number * team.size * size, count, size)[: team.size]
         lengths = [min(size, count - first) for first in firsts]
-        paths = [sample_paths(supernet.space, length, drawn) for length in lengths if length > 1]
+        paths = [sample_paths(supernet.space, length, drawn, None, odds) for length in lengths if length > 1]
         return None if batch is None else lambda: supernet(batch, paths[team.rank])
 
     batches = calibration_batches(data, count, device_of(supernet), seed, size, team)

@@ -27,7 +27,7 @@ from binas.space.space import SearchSpace
 from binas.supernet.network import Supernet, extract
 from binas.supernet.paths import sample_paths, with_extremes
 from binas.supernet.static import StaticNetwork
-from binas.training.calibration import recalibrate
+from binas.training.calibration import recalibrate, recalibrate_supernet
 from binas.training.checkpoint import (
     first_not_finite,
     has_checkpoint,
@@ -127,8 +127,17 @@ def train_heaviest(space: SearchSpace, bench: Bench) -> Supernet:
         data, device = bench.data, device_of(network)
         return {"heaviest": accuracy(predict, data, data.validation, device, bench.team).percent}
 
+    def recalibrated(done: Supernet) -> None:
+        """Weights of others may have a BatchNorm momentum (0.01) that a short training does not bring up to date."""
+        if bench.config.start is not None and phase.epochs:
+            count, team = bench.config.supernet.recalibration, bench.team
+            batches = calibration_batches(bench.data, count, device_of(done), team=team)
+            recalibrate_supernet(
+                done, (None if x is None else partial(done, x, largest) for x in batches), team
+            )
+
     job = _job(bench, "heaviest", supernet, loss_of, measure, phase, origin)
-    return _train_or_read(job, supernet)
+    return _train_or_read(job, supernet, recalibrated)
 
 
 def start_from_file(supernet: Supernet, path: Path) -> str:
@@ -171,7 +180,7 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
         job,
         supernet,
         lambda done: calibrate_multipath(
-            done, bench.data, phase.recalibration, bench.config.seed, bench.team
+            done, bench.data, phase.recalibration, bench.config.seed, bench.team, bench.odds
         ),
     )
 

@@ -6,6 +6,7 @@ compared on random images, and a difference is traced to the first layer whose o
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
@@ -75,11 +77,8 @@ def check_equal(loaded: LoadedNetwork, source: nn.Module, images: Tensor | None 
 
 
 def check_recorded(loaded: LoadedNetwork, path: str | Path) -> Agreement:
-    """The same against recorded pairs: a safetensors file with ``images`` (n, c, h, w), normalised, and ``logits``."""
-    try:
-        recorded = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise ModelError(f"{path} cannot be read as safetensors ({error}).") from error
+    """The same against recorded pairs: ``images`` (n, c, h, w), normalised, and ``logits``, as safetensors or .npz."""
+    recorded = _recorded(Path(path))
     images, logits = recorded.get("images"), recorded.get("logits")
     if images is None or logits is None or images.ndim != 4 or len(images) != len(logits) or not len(images):
         raise ModelError(
@@ -92,6 +91,16 @@ def check_recorded(loaded: LoadedNetwork, path: str | Path) -> Agreement:
             f"{_unequal(loaded, agreement)} Give the live module to learn which layer differs first."
         )
     return agreement
+
+
+def _recorded(path: Path) -> dict[str, Tensor]:
+    try:
+        if path.suffix != ".npz":
+            return dict(load_file(path))
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: torch.from_numpy(arrays[name]) for name in ("images", "logits") if name in arrays}
+    except (SafetensorError, OSError, ValueError, TypeError, zipfile.BadZipFile) as error:
+        raise ModelError(f"{path} cannot be read as safetensors or .npz ({error}).") from error
 
 
 def compare(logits: Tensor, wanted: Tensor) -> Agreement:

@@ -34,7 +34,7 @@ from binas.tasks.artefacts import CHOICE, CONTRIBUTIONS, COSTS, OUTCOMES, SAMPLE
 from binas.tasks.check import CheckSettings, check
 from binas.tasks.confirming import measured_outcomes
 from binas.tasks.estimate import EstimateSettings, estimates
-from binas.tasks.oracle import oracle_of
+from binas.tasks.oracle import GRADIENT, oracle_of
 from binas.tasks.sample import SampleSettings, sample
 from binas.tasks.search import SearchSettings
 from binas.training.config import FinetuneSettings
@@ -266,9 +266,8 @@ def _identity(run: Run, question: str, method: str, seed: int, budget: int) -> s
     known = {**_weights(run), "costs": file_digest(run.folder / COSTS.file)}
     if method in METHODS:
         estimate = run.settings(EstimateSettings).model_dump(mode="json", include={"half", "images"})
-        return identity_of(
-            {**asked, **known, **estimate, "measured": run.settings(SampleSettings).recalibrate}
-        )
+        measured = {"measured": run.settings(SampleSettings).recalibrate, "gradient": GRADIENT}
+        return identity_of({**asked, **known, **estimate, **measured})
     own = {name: file_digest(run.folder / name) for name in (CONTRIBUTIONS.file, SAMPLES.file)}
     estimator = run.settings(SearchSettings).estimator
     return identity_of({**asked, **known, **own, "estimator": estimator, "tables": _tables_identity(run)})

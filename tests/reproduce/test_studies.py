@@ -40,6 +40,8 @@ TINY = Preset(
     components=(1, 2, 4),
     limits=(30, 70),
     seeds=2,
+    rival_limits=(30, 70),
+    rival_seeds=2,
     time_limit=5.0,
     standalone=3,
     standalone_epochs=1,
@@ -61,7 +63,7 @@ def tiny_preset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(studies, "PRESETS", {**PRESETS, "tiny": TINY})
 
 
-SLOW = ("predictors", "components", "optimizers", "transitivity")
+SLOW = ("predictors", "components", "optimizers", "methods", "transitivity")
 EACH = [
     pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
     for name in NAMES
@@ -171,7 +173,8 @@ def test_what_ranking_is_judged_by_chose_nothing(run: Run) -> None:
     unseen, own = study.unseen(), run.tables.samples
     assert own is not None
     assert not set(unseen.architectures) & set(own.architectures)
-    assert {row.images for row in unseen.rows} == {len(run.data.test)}
+    most = study.judged().provenance.to_data()["images"]
+    assert {row.images for row in unseen.rows} == {min(most, len(run.data.test))}
 
 
 def test_the_command_is_kept_as_it_was_given(run: Run, tmp_path: Path) -> None:
@@ -197,6 +200,22 @@ def test_the_proven_optimum_is_never_beaten(run: Run) -> None:
     tuned = {(row["method"], row["seed"]) for row in rows if row["fine-tuned"] is not None}
     assert tuned == {("frontier", 0), ("hardcore", 0)}
     assert [panel.title for panel in found.finding.panels][1] == "after fine-tuning"
+
+
+@pytest.mark.slow
+def test_every_method_stands_beside_the_exact_answer(run: Run) -> None:
+    (found,) = reproduce(run, run.folder.parent / "found", ["methods"], "tiny")
+    rows = found.finding.rows
+    names = {str(row["method"]) for row in rows}
+    assert names >= {"binas", "hardcore", "soft-penalty", "darts", "random"}
+    assert {(row["limit"], row["seed"]) for row in rows} == {
+        (f"latency={percent}%", seed) for percent in (30, 70) for seed in (0, 1)
+    }
+    for row in rows:
+        if row["method"] in ("binas", "hardcore", "random"):
+            assert row["kept"] is True
+        assert int(row["image evaluations"] or 0) > 0
+    assert {series.name for series in found.finding.panels[0].series} >= names
 
 
 def test_the_main_table_has_others_and_ours(

@@ -44,6 +44,10 @@ class Preset(Settings):
     components: tuple[int, ...] = Field(description="numbers of principal components")
     limits: tuple[int, ...] = Field(description="latency limits of the optimizers, in percent of the range")
     seeds: int = Field(ge=1, description="seeds of every optimizer that has one")
+    rival_limits: tuple[int, ...] = Field(
+        description="limits of the rival search methods, in percent of the range"
+    )
+    rival_seeds: int = Field(ge=1, description="times that each of them searches")
     time_limit: float = Field(gt=0, description="seconds a solver may take for one answer")
     standalone: int = Field(ge=3, description="networks trained from scratch")
     standalone_epochs: int = Field(ge=1, description="epochs of each")
@@ -59,6 +63,8 @@ PRESETS: Mapping[str, Preset] = {
         components=(1, 2, 4, 8, 16, 32, 64, 100),
         limits=(5, 15, 30),
         seeds=5,
+        rival_limits=(15,),
+        rival_seeds=3,
         time_limit=20.0,
         standalone=12,
         standalone_epochs=3,
@@ -72,6 +78,8 @@ PRESETS: Mapping[str, Preset] = {
         components=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 800),
         limits=tuple(range(5, 61, 5)),
         seeds=5,
+        rival_limits=(10, 30, 60),
+        rival_seeds=5,
         time_limit=100.0,
         standalone=20,
         standalone_epochs=10,
@@ -140,14 +148,29 @@ class Study:
         return drawn.take([k for k, item in enumerate(drawn.architectures) if item not in known])
 
     def unseen(self) -> Samples:
-        """The networks of :meth:`judged` on test images: no choice of the run was made by these networks or images."""
-        from binas.contributions.sampling import image_halves, sample_of
-        from binas.tasks.confirming import measured_outcomes
+        """The networks of :meth:`judged` on test images: no choice of the run was made by these networks or images.
 
-        items = self.judged().architectures
-        found = measured_outcomes(self.run, items, "test", self.progress.part(0, 1))
-        halves = image_halves(len(found[items[0]]))
-        return Samples(self.run.space, tuple(sample_of(item, found[item], halves) for item in items))
+        As many images as those networks were measured on, of all classes alike, always the same ones.
+        """
+        from binas.contributions.sampling import image_halves, sample_of
+        from binas.tasks.outcomes import correct_outcomes
+        from binas.training.config import FinetuneSettings
+
+        judged, recalibration = self.judged(), self.run.settings(FinetuneSettings).recalibration
+        items, most = judged.architectures, int(judged.provenance.to_data()["images"])
+        about = {**self._weights(), "networks": [str(item) for item in items], "most": most}
+        path = self.folder / "measured" / f"unseen-{identity_of({**about, 'on': recalibration})[:8]}.json"
+        if not exists(path):
+            part = self.progress.part(0, 1)
+            found = [row for (row,) in correct_outcomes(self.run, items, ["test"], recalibration, part, most)]
+            halves = image_halves(len(found[0]))
+            rows = (sample_of(item, row, halves) for item, row in zip(items, found, strict=True))
+            Samples(self.run.space, tuple(rows)).save(path)
+        return load_samples(path, self.run.space)
+
+    def _weights(self) -> dict[str, str]:
+        """What every measured accuracy depends on."""
+        return {"weights": file_digest(self.run.folder / WEIGHTS), "images": self.run.images}
 
     def learned(self) -> Samples:
         """Networks to learn from, measured on the half that contributions are measured on; none of them judges."""
@@ -169,8 +192,7 @@ class Study:
             "estimate": self.run.settings(EstimateSettings)
             .model_copy(update=changed)
             .model_dump(mode="json"),
-            "weights": file_digest(self.run.folder / WEIGHTS),
-            "images": self.run.images,
+            **self._weights(),
         }
         name = "-".join([*(f"{key}-{value}" for key, value in settings.items()), identity_of(about)[:8]])
         path = self.folder / "measured" / f"contributions-{name}.json"

@@ -33,7 +33,7 @@ from binas.search.solvers import solver_class
 from binas.space.architecture import Architecture
 from binas.tasks.confirming import measured_outcomes
 from binas.tasks.finetune import tune_all
-from binas.tasks.methods import run_method, searching
+from binas.tasks.methods import answering, run_method
 from binas.training.judgement import Accuracy
 
 PROVEN = "frontier"
@@ -43,9 +43,8 @@ DIRECT = "hardcore"
 COMPARED = (PROVEN, DIRECT)  # the right of the figure: both fine-tuned
 ONE_SHOT, TUNED = "one-shot", "fine-tuned"
 CAVEAT = (
-    "The row hardcore is our own implementation, whose straight-through gradient is biased "
-    "(docs/explanation/search.md): it says "
-    "little about what HardCoRe-NAS reaches in the hands of its authors."
+    "The row hardcore is our own implementation on weights that stay as they are (docs/explanation/search.md), not that of "
+    "its authors."
 )
 
 
@@ -131,9 +130,13 @@ def _seeds(study: Study) -> range:
 
 def _search_directly(study: Study, budget: int | None) -> None:
     """Let HardCoRe-NAS search under every limit with every seed, in as many processes as the run may use."""
-    asked = [(_question(study, percent), seed) for percent in study.preset.limits for seed in _seeds(study)]
+    asked = [
+        [[_question(study, percent)], DIRECT, seed]
+        for percent in study.preset.limits
+        for seed in _seeds(study)
+    ]
     progress = study.progress.part(0, 4, DIRECT)
-    deque(map_shared(study.run, searching, (DIRECT, budget), asked, progress, "search"), maxlen=0)
+    deque(map_shared(study.run, answering, (budget,), asked, progress, "search"), maxlen=0)
 
 
 def _direct(

@@ -36,6 +36,7 @@ NAMES = (
     "predictors",
     "components",
     "optimizers",
+    "methods",
     "insights",
     "frontier",
     "main-table",

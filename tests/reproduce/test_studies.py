@@ -174,7 +174,9 @@ def test_what_ranking_is_judged_by_chose_nothing(run: Run) -> None:
     assert own is not None
     assert not set(unseen.architectures) & set(own.architectures)
     most = study.judged().provenance.to_data()["images"]
-    assert {row.images for row in unseen.rows} == {min(most, len(run.data.test))}
+    (images,) = {row.images for row in unseen.rows}
+    assert images is not None
+    assert abs(images - most) <= run.space.classes  # of all classes alike
 
 
 def test_the_command_is_kept_as_it_was_given(run: Run, tmp_path: Path) -> None:

@@ -56,14 +56,15 @@ def make(study: Study) -> Finding:
 def _records(study: Study) -> list[MethodRecord]:
     """Of every method, limit and seed, of those that the budget is enough for; the others are said."""
     questions = [f"{study.cost}={percent}%" for percent in study.preset.rival_limits]
-    asked = [[questions, name, seed] for name in COMPARED for seed in range(study.preset.rival_seeds)]
-    problems = map_shared(study.run, answering, (None,), asked, study.progress.part(0, 1), "search")
+    asked = [(name, seed) for name in COMPARED for seed in range(study.preset.rival_seeds)]
+    work, part = [[questions, *item] for item in asked], study.progress.part(0, 1)
+    problems = map_shared(study.run, answering, (None,), work, part, "search")
     found = list[MethodRecord]()
-    for (_, name, seed), problem in zip(asked, problems, strict=True):
+    for (name, seed), problem in zip(asked, problems, strict=True):
         if problem:
             study.progress.say(f"{name}, seed {seed}: {problem}")
         else:
-            found += [run_method(study.run, question, str(name), int(seed)) for question in questions]
+            found += [run_method(study.run, question, name, seed) for question in questions]
     return found
 
 

@@ -185,8 +185,8 @@ def _row(item: Answered, one_shot: Accuracy, best: float, tuned: Accuracy | None
         "below optimum": rounded(best - item.predicted),
         ONE_SHOT: rounded(one_shot.percent, 2),
         f"{ONE_SHOT} error": rounded(one_shot.error, 2),
-        TUNED: rounded(tuned and tuned.percent, 2),
-        f"{TUNED} error": rounded(tuned and tuned.error, 2),
+        TUNED: rounded(None if tuned is None else tuned.percent, 2),
+        f"{TUNED} error": rounded(None if tuned is None else tuned.error, 2),
         "seconds": rounded(item.seconds, 3),
         "architecture": str(item.architecture),
     }

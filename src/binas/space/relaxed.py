@@ -119,7 +119,8 @@ def score_gradient(
         losses = (by_image - by_image.mean(axis=1, keepdims=True)).ravel() * each / (each - 1)
     decisions = len(space.layout.slices)
     values, taken = _centred(space, paths, np.repeat(losses[:, None], decisions, axis=1))
-    sums = np.bincount(taken.ravel(), values.ravel(), space.layout.size + 1)[: space.layout.size]
+    totals = np.bincount(taken.ravel(), values.ravel(), space.layout.size + 1)
+    sums = np.asarray(totals[: space.layout.size], dtype=np.float64)
     return _per_probability(space, sums, len(losses) * np.concatenate([alpha, beta]))
 
 

@@ -91,7 +91,8 @@ class TableEvaluator:
 
     A look-up of a deep network says as much as one of a shallow one, and most networks are deep; so give a protocol
     ``odds``, with which networks come about equally often. It still takes out every image's own difficulty, which a table
-    does not have: with 10 "images" and 10 passes a tenth of what was looked up is given away. :meth:`samples` gives nothing away.
+    does not have: with 10 "images" and 10 passes a tenth of what was looked up is given away. :meth:`samples` gives
+    nothing away.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Which estimator ranks best, and which network comes out, on tables measured by others?
 
     python benchmarks/tables.py            # long: all sizes, five seeds, Optuna
-    python benchmarks/tables.py --quick    # 83 CPU seconds
+    python benchmarks/tables.py --quick    # some minutes
     python benchmarks/tables.py --table accel --samples 100 --seeds 5
 
 Needs BINAS_TABLES, the folder with the public tables; peers: pip install scikit-learn optuna.

@@ -78,7 +78,8 @@ PACKAGES = {  # where public names are listed, in the order of the way through t
         "binas.report.figures",
     ),
     "binas.export": (),
-    "binas.tasks": (),
+    "binas.tasks": ("binas.tasks.methods",),
+    "binas.reproduce": ("binas.reproduce.studies",),
     "binas.testing": ("binas.testing.evaluators",),
     "binas.base": ("binas.base.errors",),
 }

@@ -1,4 +1,4 @@
-"""The relaxed loss of a supernet: paths of the right probabilities, and gradients that are right where they can be."""
+"""The relaxed loss of a supernet: slopes in how much blocks count, and what an oracle of networks answers and counts."""
 
 import itertools
 
@@ -10,27 +10,8 @@ from small_networks import MBCONV, fresh, images, scrambled
 
 from binas.contributions.relaxed_loss import SupernetOracle
 from binas.contributions.sampling import correct_images
-from binas.search.matrices import bilinear_part
-from binas.space import Config, SearchSpace, Stage, sample_many
-from binas.space.relaxed import draw_paths, straight_through
+from binas.space import sample_many
 from binas.supernet import paths_of
-from binas.tables import Column
-
-
-def random_point(space, seed):
-    rng, z = np.random.default_rng(seed), np.empty(space.layout.size)
-    for where in space.layout.slices:
-        draws = rng.exponential(size=where.stop - where.start) + 0.1
-        z[where] = draws / draws.sum()
-    return space.layout.split(z)
-
-
-def centred(space, alpha, beta):
-    """Without the constant of each decision, which no point on the simplices can tell."""
-    z = np.concatenate([alpha, beta])
-    for where in space.layout.slices:
-        z[where] -= z[where].mean()
-    return z
 
 
 @pytest.mark.parametrize("name", ["small", "some-squeeze", "mixed"])
@@ -76,60 +57,27 @@ def test_slopes_in_scores_are_finite_differences():
         assert slope == pytest.approx(float(found[index]), abs=1e-5)
 
 
-def test_paths_have_the_probabilities_they_were_drawn_with():
-    alpha, beta = random_point(MBCONV, 0)
-    count = 40_000
-    depths, configs = draw_paths(MBCONV, alpha, beta, count, np.random.default_rng(0))
-    drawn = np.bincount(MBCONV.layout.positions(depths, configs).ravel(), minlength=MBCONV.layout.size + 1)
-    runs = bilinear_part(MBCONV, Column.full(MBCONV, 1.0), 0.0).matrix @ beta
-    expected = np.concatenate([alpha * runs, beta])
-    np.testing.assert_allclose(drawn[:-1] / count, expected, atol=5 * 0.5 / np.sqrt(count))
-
-
-def test_a_choice_without_probability_is_never_drawn():
-    alpha, beta = MBCONV.layout.encode(MBCONV.extreme())
-    depths, configs = draw_paths(MBCONV, alpha, beta, 500, np.random.default_rng(0))
-    assert {MBCONV.from_indices(d, c) for d, c in zip(depths.tolist(), configs.tolist(), strict=True)} == {
-        MBCONV.extreme()
-    }
-
-
-def test_the_gradient_is_exact_where_the_loss_is_linear():
-    """A loss that is a sum of what blocks add: slopes are these parts, and the expected loss is alpha'Q beta."""
-    block = tuple(Config(name) for name in "abc")
-    space = SearchSpace("linear", (Stage("s1", (1, 2), (block,) * 2), Stage("s2", (0, 1, 3), (block,) * 3)))
-    rng, count = np.random.default_rng(3), 200_000
-    parts = Column.build(space, lambda s, i: 0.0, lambda s, b, c: float(rng.normal()))
-    alpha, beta = random_point(space, 4)
-    depths, configs = draw_paths(space, alpha, beta, count, rng)
-    slopes = np.full((count, 2, 3), 99.0)  # past a depth they may be anything
-    for s, stage in enumerate(space.stages):
-        for b in range(len(stage.blocks)):
-            runs = depths[:, s] > b
-            slopes[runs, s, b] = parts.configs[s][b][configs[runs, s, b]]
-    found = straight_through(space, alpha, beta, (depths, configs), slopes)
-    matrix = bilinear_part(space, parts, 0.0).matrix
-    exact = matrix @ beta, alpha @ matrix
-    np.testing.assert_allclose(centred(space, *found), centred(space, *exact), atol=0.04)
+def make_oracle(gradient="score"):
+    torch.manual_seed(0)
+    data = bar_data(400)
+    return SupernetOracle(fresh(MBCONV).eval(), data, data.validation, 32, gradient=gradient)
 
 
 @pytest.fixture(scope="module")
 def oracle():
-    torch.manual_seed(0)
-    data = bar_data(400)
-    return SupernetOracle(fresh(MBCONV).eval(), data, data.validation, 32)
+    return make_oracle()
 
 
-def test_the_oracle_counts_what_it_was_asked(oracle):
-    alpha, beta = MBCONV.layout.uniform()
-    before = oracle.evaluations, oracle.gradients
+@pytest.mark.parametrize(("gradient", "differentiated"), [("score", 0), ("straight-through", 32)])
+def test_the_oracle_counts_what_it_was_asked(gradient, differentiated):
+    oracle, (alpha, beta) = make_oracle(gradient), MBCONV.layout.uniform()
     loss, d_alpha, d_beta = oracle.loss_gradient(alpha, beta, 16, np.random.default_rng(0))
     again = oracle.loss_gradient(alpha, beta, 16, np.random.default_rng(0))
     assert loss == again[0] > 0
     np.testing.assert_array_equal(d_alpha, again[1])
     assert (d_alpha.shape, d_beta.shape) == (alpha.shape, beta.shape)
     assert np.abs(d_alpha).max() > 0 < np.abs(d_beta).max()
-    assert (oracle.evaluations, oracle.gradients) == (before[0] + 32, before[1] + 32)
+    assert (oracle.evaluations, oracle.gradients) == (32, differentiated)
 
 
 def test_accuracies_are_those_of_networks_of_their_own(oracle):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 import shutil
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -14,10 +16,21 @@ from binas.base.errors import ConfigError, FileError
 from binas.base.progress import Progress
 from binas.costs.published.settings import PublishedSettings
 from binas.reproduce import costs, main_table, studies, terms
-from binas.reproduce._base import PRESETS, Experiment, Finding, Preset, Study
+from binas.reproduce._base import (
+    PRESETS,
+    Experiment,
+    Finding,
+    Preset,
+    Study,
+    accuracy_error,
+    seed_error,
+)
 from binas.reproduce.page import Section, render
 from binas.reproduce.studies import NAMES, experiments, reproduce
+from binas.run.config import load_config, save_config
 from binas.run.run import Run, open_run
+from binas.tables import Contributions
+from binas.tasks import estimate
 from tiny_run import call, run_json, write_config
 
 TINY = Preset(
@@ -27,6 +40,8 @@ TINY = Preset(
     components=(1, 2, 4),
     limits=(30, 70),
     seeds=2,
+    rival_limits=(30, 70),
+    rival_seeds=2,
     time_limit=5.0,
     standalone=3,
     standalone_epochs=1,
@@ -48,7 +63,7 @@ def tiny_preset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(studies, "PRESETS", {**PRESETS, "tiny": TINY})
 
 
-SLOW = ("predictors", "components", "optimizers", "transitivity")
+SLOW = ("predictors", "components", "optimizers", "methods", "transitivity")
 EACH = [
     pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
     for name in NAMES
@@ -114,6 +129,64 @@ def test_networks_that_judge_taught_nobody(run: Run) -> None:
     )
 
 
+def test_an_unfinished_table_is_never_taken_for_the_whole(run: Run, tmp_path: Path) -> None:
+    """Killed after the first of several tables, the same call goes on to the last."""
+    study = Study(run, tmp_path, TINY, Progress())
+
+    def killed(run: Run, *given: object) -> Iterator[Contributions]:
+        yield next(measured(run, *given))
+        raise KeyboardInterrupt
+
+    measured = estimate.estimates
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(estimate, "estimates", killed)
+        with pytest.raises(KeyboardInterrupt):
+            study.contributions(protocol="factorial", passes=6)
+    assert study.contributions(protocol="factorial", passes=6).provenance.to_data()["passes"] == 6
+    assert len(list((tmp_path / "measured").iterdir())) == 1
+
+
+def test_tables_of_other_weights_or_a_budget_are_not_mistaken(run: Run, tmp_path: Path) -> None:
+    copied = tmp_path / "run"
+    shutil.copytree(run.folder, copied)
+    config = load_config(copied / "config.yaml", [("estimate.budget", 64), ("estimate.stability", 0.0)])
+    save_config(config, copied / "config.yaml")
+    study = Study(open_run(copied), tmp_path / "out", TINY, Progress())
+    assert study.contributions(protocol="factorial", passes=3).provenance.to_data()["passes"] == 3
+    (before,) = (tmp_path / "out" / "measured").iterdir()
+    weights = copied / "supernet" / "weights.json"
+    weights.write_text(weights.read_text() + " ")
+    study.contributions(protocol="factorial", passes=3)
+    assert len(set((tmp_path / "out" / "measured").iterdir()) - {before}) == 1
+
+
+def test_errors_of_means_are_over_seeds_and_images() -> None:
+    assert seed_error([70.0]) is None
+    assert seed_error([70.0, 72.0]) == pytest.approx(1.0)
+    of_images = 100 * (0.71 * 0.29 / 400) ** 0.5
+    assert accuracy_error([70.0, 72.0], 400) == pytest.approx((1 + of_images**2) ** 0.5)
+    assert accuracy_error([71.0], 400) == pytest.approx(of_images)
+
+
+def test_what_ranking_is_judged_by_chose_nothing(run: Run) -> None:
+    study = Study(run, run.folder.parent / "found", TINY, Progress())
+    unseen, own = study.unseen(), run.tables.samples
+    assert own is not None
+    assert not set(unseen.architectures) & set(own.architectures)
+    most = study.judged().provenance.to_data()["images"]
+    (images,) = {row.images for row in unseen.rows}
+    assert images is not None
+    assert abs(images - most) <= run.space.classes  # of all classes alike
+
+
+def test_the_command_is_kept_as_it_was_given(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "two words"
+    reproduce(run, out, ["terms", "insights"], "tiny")
+    kept = json.loads((out / "terms.json").read_text())["command"]
+    given = ["terms", "insights", "--run", str(run.folder), "--out", str(out), "--preset", "tiny"]
+    assert shlex.split(kept) == ["binas", "reproduce", *given]
+
+
 @pytest.mark.slow
 def test_the_proven_optimum_is_never_beaten(run: Run) -> None:
     (found,) = reproduce(run, run.folder.parent / "found", ["optimizers"], "tiny")
@@ -121,9 +194,30 @@ def test_the_proven_optimum_is_never_beaten(run: Run) -> None:
     assert {row["method"] for row in rows} >= {"frontier", "bcfw", "evolution", "hardcore"}
     assert all(float(row["below optimum"] or 0.0) >= -1e-9 for row in rows)
     assert all(row["over the limit (%)"] == 0.0 for row in rows)
+    assert all(
+        float(row["one-shot error"] or 0.0) > 0 for row in rows if 0 < float(row["one-shot"] or 0) < 100
+    )
+    bars = {series.name: series.error for series in found.finding.panels[2].series}
+    assert bars["miqcp"] is None or set(bars["miqcp"]) == {None}
     tuned = {(row["method"], row["seed"]) for row in rows if row["fine-tuned"] is not None}
     assert tuned == {("frontier", 0), ("hardcore", 0)}
     assert [panel.title for panel in found.finding.panels][1] == "after fine-tuning"
+
+
+@pytest.mark.slow
+def test_every_method_stands_beside_the_exact_answer(run: Run) -> None:
+    (found,) = reproduce(run, run.folder.parent / "found", ["methods"], "tiny")
+    rows = found.finding.rows
+    names = {str(row["method"]) for row in rows}
+    assert names >= {"binas", "hardcore", "soft-penalty", "darts", "random"}
+    assert {(row["limit"], row["seed"]) for row in rows} == {
+        (f"latency={percent}%", seed) for percent in (30, 70) for seed in (0, 1)
+    }
+    for row in rows:
+        if row["method"] in ("binas", "hardcore", "random"):
+            assert row["kept"] is True
+        assert int(row["image evaluations"] or 0) > 0
+    assert {series.name for series in found.finding.panels[0].series} >= names
 
 
 def test_the_main_table_has_others_and_ours(
@@ -154,7 +248,7 @@ def test_what_the_run_lacks_is_left_out_and_said(run: Run, tmp_path: Path) -> No
     def broken(study: Study) -> Finding:
         raise FileError("there is nothing to show")
 
-    lacking = Experiment("terms", "table 2", "", broken, ())
+    lacking = Experiment("terms", "table 2", "", broken, (), "")
     heard: list[str] = []
     progress = Progress()
     progress.say = heard.append  # type: ignore[method-assign]

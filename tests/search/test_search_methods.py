@@ -1,5 +1,7 @@
 """Search methods of others on one problem and one budget, with an oracle that knows the truth."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -18,13 +20,14 @@ from binas.search.methods import (
 from binas.search.penalised import _through_softmax, descend, penalised, softmax
 from binas.search.problem import evaluate
 from binas.search.solvers._relaxed import Domain, Point
+from binas.space import sample_many
 from binas.testing import ObjectiveOracle, make_problem, make_space
 
 SPACE = make_space(3, 3, 4)
 
 
-def limited(share=0.4, lower=False):
-    problem = make_problem(SPACE, 0)
+def limited(share=0.4, lower=False, number=0):
+    problem = make_problem(SPACE, number)
     low, high = problem.costs["latency"].range(SPACE)
     return problem.with_limits([Limit("latency", low + share * (high - low), lower)])
 
@@ -45,6 +48,16 @@ def test_every_method_spends_its_budget_and_no_more(name):
     assert 0.95 * asked.budget <= asked.oracle.evaluations <= asked.budget
     if name != "once-for-all":  # takes long; its parts are tested for it
         assert METHODS[name](contest(limited())) == found  # the same seed
+
+
+def test_hardcore_learns_what_is_good():
+    """Far above what networks within the limit have on average, loose or tight; whether above the best of many is no promise."""
+    for number, share in product((0, 1), (0.2, 0.5, 0.8)):
+        problem = limited(share, number=number)
+        kept = [item for item in sample_many(SPACE, 400, 0) if evaluate(problem, item).feasible]
+        values = [problem.objective.value(SPACE, item) for item in kept]
+        found = problem.objective.value(SPACE, METHODS["hardcore"](contest(problem)))
+        assert found > np.mean(values) + np.std(values)
 
 
 def test_random_takes_the_best_of_those_it_measured():

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ArchitectureError
-from binas.contributions.strata import uniform_architectures
+from binas.contributions.strata import drawn_architectures
 from binas.space.architecture import Architecture
+from binas.space.odds import Odds, network_odds
 from binas.space.space import SearchSpace
 from binas.tables.entries import Provenance
 from binas.tables.samples import Sample, Samples
@@ -88,8 +89,10 @@ class TableEvaluator:
     An "image" only stands for one more network looked up in each pass: every outcome is the accuracy itself, as a share.
     At least ten are needed for the cross-validation of a shrunken fit.
 
-    A protocol takes out every image's own difficulty, which a table does not have: with 10 "images" and 10 passes a tenth of
-    what was looked up is given away. :meth:`samples` gives nothing away.
+    A look-up of a deep network says as much as one of a shallow one, and most networks are deep; so give a protocol
+    ``odds``, with which networks come about equally often. It still takes out every image's own difficulty, which a table
+    does not have: with 10 "images" and 10 passes a tenth of what was looked up is given away. :meth:`samples` gives
+    nothing away.
     """
 
     def __init__(
@@ -103,11 +106,16 @@ class TableEvaluator:
         self.space, self.accuracy, self.images = space, accuracy, images
         self.fingerprint = f"{name}/{images}"
 
+    @property
+    def odds(self) -> tuple[Odds, ...]:
+        """Of networks about equally likely (:func:`binas.space.odds.network_odds`)."""
+        return (network_odds(self.space),)
+
     def samples(self, count: int, seed: int = 0) -> Samples:
-        """Networks drawn at random, each once, and looked up: what predictors learn from."""
-        drawn = uniform_architectures(self.space, count, seed)
+        """Networks drawn by ``odds``, each once, and looked up: what predictors learn from."""
+        drawn = drawn_architectures(self.space, self.odds, count, seed)
         found = tuple(Sample(item, self.accuracy(item)) for item in drawn)
-        return Samples(self.space, found, Provenance(source=self.fingerprint, strata="uniform", seed=seed))
+        return Samples(self.space, found, Provenance(source=self.fingerprint, strata="networks", seed=seed))
 
     def outcomes(self, images: Indices, depths: Indices, configs: Indices) -> Outcomes:
         """Outcomes of ``images`` (n,) on paths ``depths`` (n, S) and ``configs`` (n, S, D)."""

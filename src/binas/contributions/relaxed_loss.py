@@ -1,16 +1,18 @@
-"""The loss of a supernet at relaxed decisions, and its straight-through gradient (HardCoRe-NAS; paper sections 2 and 4.2).
+"""The loss of a supernet at relaxed decisions, and its gradient (HardCoRe-NAS; paper sections 2 and 4.2).
 
 HardCoRe-NAS (Nayman et al. 2021) searches the supernet itself: every image draws its own path from the probabilities
 (alpha, beta), as multi-path training draws it from uniform ones, and
 
     L(alpha, beta) = E over images i and paths ~ (alpha, beta) of the cross-entropy of image i on its path
 
-is lowered, along the straight-through gradient of :mod:`binas.space.relaxed`.
+is lowered, along a gradient of :mod:`binas.space.relaxed`: that of the score function, which has no bias, or the
+straight-through one of Gumbel-softmax samples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 import numpy as np
 import torch
@@ -23,10 +25,12 @@ from binas.contributions.supernet_evaluator import OnImages
 from binas.data.dataset import ImageData
 from binas.data.images import IndexedImages
 from binas.space.architecture import Architecture
-from binas.space.relaxed import draw_paths, straight_through
+from binas.space.relaxed import gumbel_paths, score_gradient, straight_through
 from binas.supernet.network import Supernet
 from binas.training.evaluation import Correct, device_of, normalised_batches
 
+Gradient = Literal["score", "straight-through"]
+PATHS = 4  # of each image for the score function's gradient
 Outcomes = Callable[[Sequence[Architecture]], Iterable[Correct]]
 
 
@@ -35,7 +39,8 @@ class SupernetOracle(OnImages):
 
     ``recalibration`` is on how many training images the BatchNorm of an architecture is re-estimated before its accuracy is
     measured; these images count as evaluations too. ``outcomes`` says which images architectures classify rightly, in other
-    processes perhaps. Gradients use the supernet's own BatchNorm, as all multi-path passes do.
+    processes perhaps. ``gradient`` is that of the score function, of ``PATHS`` paths of each image, or straight-through.
+    Gradients use the supernet's own BatchNorm, as all multi-path passes do.
     """
 
     def __init__(
@@ -45,10 +50,11 @@ class SupernetOracle(OnImages):
         images: IndexedImages,
         recalibration: int = 0,
         outcomes: Outcomes | None = None,
+        gradient: Gradient = "score",
     ) -> None:
         super().__init__(supernet, data, images)
         self._recalibration = min(recalibration, len(data.train))
-        self._outcomes = outcomes or self._correct
+        self._outcomes, self._gradient = outcomes or self._correct, gradient
         self.evaluations = self.gradients = 0
 
     @property
@@ -59,13 +65,18 @@ class SupernetOracle(OnImages):
     def loss_gradient(
         self, alpha: Array, beta: Array, count: int, rng: np.random.Generator
     ) -> tuple[float, Array, Array]:
-        """The mean cross-entropy in nats of ``count`` random images on paths of (alpha, beta), and its two gradients."""
-        chosen = rng.choice(self.images, min(count, self.images), replace=False)
-        depths, configs = draw_paths(self.space, alpha, beta, len(chosen), rng)
-        losses, slopes = self._slopes(chosen, depths, configs)
-        self.evaluations += len(chosen)
-        self.gradients += len(chosen)
-        return float(losses.mean()), *straight_through(self.space, alpha, beta, (depths, configs), slopes)
+        """The mean cross-entropy in nats of about ``count`` random images on paths of (alpha, beta), and its gradients."""
+        each = min(PATHS, self.images) if self._gradient == "score" else 1
+        chosen = rng.choice(self.images, max(1, min(count // each, self.images)), replace=False)
+        images = np.repeat(chosen, each)
+        drawn = gumbel_paths(self.space, alpha, beta, len(images), rng)
+        self.evaluations += len(images)
+        if self._gradient == "score":
+            losses = -self.outcomes(images, *drawn.paths).log_probability.astype(np.float64)
+            return float(losses.mean()), *score_gradient(self.space, alpha, beta, drawn.paths, losses, each)
+        self.gradients += len(images)
+        losses, slopes = self._slopes(images, *drawn.paths)
+        return float(losses.mean()), *straight_through(self.space, alpha, beta, drawn, slopes)
 
     def accuracies(self, architectures: Sequence[Architecture]) -> Array:
         """One-shot accuracy of each architecture in percent: BatchNorm re-estimated, on all the images."""

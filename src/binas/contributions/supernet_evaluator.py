@@ -33,17 +33,6 @@ class OnImages:
         """Number of images in the set."""
         return len(self._set)
 
-
-class SupernetEvaluator(OnImages):
-    """Outcomes of a supernet on one set of images of ``data``; the validation images where none is given."""
-
-    def __init__(
-        self, supernet: Supernet, data: ImageData, images: IndexedImages | None = None, weights: str = ""
-    ) -> None:
-        """``weights`` names the trained weights, such as their digest, for the record of a measurement."""
-        super().__init__(supernet, data, indexed(data.validation, data.name) if images is None else images)
-        self.fingerprint = f"{weights}/{self._set.fingerprint}"
-
     def outcomes(self, images: Indices, depths: Indices, configs: Indices) -> Outcomes:
         """Outcomes of ``images`` (n,) on paths ``depths`` (n, S) and ``configs`` (n, S, D)."""
         correct = np.empty(len(images), dtype=np.float32)
@@ -60,6 +49,17 @@ class SupernetEvaluator(OnImages):
                 log_probability[rows] = scores.gather(1, labels[:, None])[:, 0].cpu().numpy()
                 start = rows.stop
         return Outcomes(correct, log_probability)
+
+
+class SupernetEvaluator(OnImages):
+    """Outcomes of a supernet on one set of images of ``data``; the validation images where none is given."""
+
+    def __init__(
+        self, supernet: Supernet, data: ImageData, images: IndexedImages | None = None, weights: str = ""
+    ) -> None:
+        """``weights`` names the trained weights, such as their digest, for the record of a measurement."""
+        super().__init__(supernet, data, indexed(data.validation, data.name) if images is None else images)
+        self.fingerprint = f"{weights}/{self._set.fingerprint}"
 
 
 def indexed(images: Images, name: str) -> IndexedImages:

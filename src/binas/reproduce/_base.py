@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from pydantic import Field
 
 from binas.base.errors import FileError
+from binas.base.files import exists
+from binas.base.identity import file_digest, identity_of
+from binas.base.interval import Interval
 from binas.base.progress import Progress
 from binas.base.settings import FileRecord, Settings
 from binas.tables.samples import Samples, load_samples
+from binas.training.judgement import Accuracy
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -20,8 +26,13 @@ if TYPE_CHECKING:
 
 Cell = str | int | float | bool | None
 Row = dict[str, Cell]
+WEIGHTS = "supernet/weights.json"
 # Networks that judge, and networks that predictors learn from, are drawn with seeds of their own.
 JUDGED_SEED, LEARNED_SEED = 1_000_003, 2_000_003
+Z = 1.96  # standard errors of a 95 % interval
+# A pass of an experiment is one over all the images of the half that networks to learn from are measured on, whatever the
+# run's own settings; a budget or an early stop of the run would end a measurement before the passes that name it.
+MEASURED_SO: Mapping[str, Any] = {"half": "first", "images": None, "budget": None, "stability": None}
 
 
 class Preset(Settings):
@@ -33,6 +44,10 @@ class Preset(Settings):
     components: tuple[int, ...] = Field(description="numbers of principal components")
     limits: tuple[int, ...] = Field(description="latency limits of the optimizers, in percent of the range")
     seeds: int = Field(ge=1, description="seeds of every optimizer that has one")
+    rival_limits: tuple[int, ...] = Field(
+        description="limits of the rival search methods, in percent of the range"
+    )
+    rival_seeds: int = Field(ge=1, description="times that each of them searches")
     time_limit: float = Field(gt=0, description="seconds a solver may take for one answer")
     standalone: int = Field(ge=3, description="networks trained from scratch")
     standalone_epochs: int = Field(ge=1, description="epochs of each")
@@ -48,6 +63,8 @@ PRESETS: Mapping[str, Preset] = {
         components=(1, 2, 4, 8, 16, 32, 64, 100),
         limits=(5, 15, 30),
         seeds=5,
+        rival_limits=(15,),
+        rival_seeds=3,
         time_limit=20.0,
         standalone=12,
         standalone_epochs=3,
@@ -61,6 +78,8 @@ PRESETS: Mapping[str, Preset] = {
         components=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 800),
         limits=tuple(range(5, 61, 5)),
         seeds=5,
+        rival_limits=(10, 30, 60),
+        rival_seeds=5,
         time_limit=100.0,
         standalone=20,
         standalone_epochs=10,
@@ -128,6 +147,31 @@ class Study:
         known = set() if self.run.tables.samples is None else set(self.run.tables.samples.architectures)
         return drawn.take([k for k, item in enumerate(drawn.architectures) if item not in known])
 
+    def unseen(self) -> Samples:
+        """The networks of :meth:`judged` on test images: no choice of the run was made by these networks or images.
+
+        As many images as those networks were measured on, of all classes alike, always the same ones.
+        """
+        from binas.contributions.sampling import image_halves, sample_of
+        from binas.tasks.outcomes import correct_outcomes
+        from binas.training.config import FinetuneSettings
+
+        judged, recalibration = self.judged(), self.run.settings(FinetuneSettings).recalibration
+        items, most = judged.architectures, int(judged.provenance.to_data()["images"])
+        about = {**self._weights(), "networks": [str(item) for item in items], "most": most}
+        path = self.folder / "measured" / f"unseen-{identity_of({**about, 'on': recalibration})[:8]}.json"
+        if not exists(path):
+            part = self.progress.part(0, 1)
+            found = [row for (row,) in correct_outcomes(self.run, items, ["test"], recalibration, part, most)]
+            halves = image_halves(len(found[0]))
+            rows = (sample_of(item, row, halves) for item, row in zip(items, found, strict=True))
+            Samples(self.run.space, tuple(rows)).save(path)
+        return load_samples(path, self.run.space)
+
+    def _weights(self) -> dict[str, str]:
+        """What every measured accuracy depends on."""
+        return {"weights": file_digest(self.run.folder / WEIGHTS), "images": self.run.images}
+
     def learned(self) -> Samples:
         """Networks to learn from, measured on the half that contributions are measured on; none of them judges."""
         drawn = self._sampled("learned", max(self.preset.passes), "first", LEARNED_SEED)
@@ -135,14 +179,27 @@ class Study:
         return drawn.take([k for k, item in enumerate(drawn.architectures) if item not in judging])
 
     def contributions(self, **settings: Any) -> Contributions:
-        """Contributions measured with settings of ``estimate`` changed; passes that the run recorded are used again."""
-        from binas.tables.contributions import load_contributions
-        from binas.tasks.estimate import ESTIMATE
+        """Contributions measured with settings of ``estimate`` changed; passes that the run recorded are used again.
 
-        name = "-".join(f"{key}-{value}" for key, value in settings.items())
+        Tables on the way to the last one have another name, so that an interrupted measurement goes on. What it depends on
+        (weights, images, settings) is in the name: neither another run nor another training finds it.
+        """
+        from binas.tables.contributions import load_contributions
+        from binas.tasks.estimate import ESTIMATE, EstimateSettings
+
+        changed = {**MEASURED_SO, **settings}
+        about = {
+            "estimate": self.run.settings(EstimateSettings)
+            .model_copy(update=changed)
+            .model_dump(mode="json"),
+            **self._weights(),
+        }
+        name = "-".join([*(f"{key}-{value}" for key, value in settings.items()), identity_of(about)[:8]])
         path = self.folder / "measured" / f"contributions-{name}.json"
-        if not path.exists():
-            self._ask(ESTIMATE, path, settings)
+        if not exists(path):
+            unfinished = path.with_suffix(".unfinished.json")
+            self._ask(ESTIMATE, unfinished, changed)
+            unfinished.replace(path)
         return load_contributions(path, self.run.space)
 
     def _sampled(self, name: str, count: int, half: str, seed: int) -> Samples:
@@ -164,7 +221,8 @@ class Study:
 class Experiment:
     """A table or figure of the paper: its name here, which one it is, what the paper found, and how it is made.
 
-    ``reads`` are patterns of the run's files that it depends on.
+    ``reads`` are patterns of the run's files that it depends on; ``holds`` says which images and networks judge, what they
+    had a part in before, and what error bars are.
     """
 
     name: str
@@ -172,8 +230,28 @@ class Experiment:
     claim: str
     make: Callable[[Study], Finding]
     reads: tuple[str, ...]
+    holds: str
 
 
 def rounded(value: float | None, digits: int = 4) -> float | None:
     """A number for a table; None where it is not defined."""
     return None if value is None or value != value else round(float(value), digits)
+
+
+def seed_error(values: Sequence[float]) -> float | None:
+    """Standard error of a mean over seeds, s / sqrt(k) with k - 1 in s; None for one seed, which says nothing of it."""
+    return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
+
+
+def accuracy_error(percents: Sequence[float], images: int) -> float:
+    """Standard error in points of the mean accuracy over seeds, sqrt(s^2 / k + p (1 - p) / n).
+
+    The n images are the same for all k seeds, so more seeds do not lower their part. Of one seed it is all there is.
+    """
+    mean = Accuracy(float(np.mean(percents)), images)
+    return math.hypot(seed_error(percents) or 0.0, mean.error)
+
+
+def half_length(interval: Interval) -> float:
+    """Half the length of an interval: what an error bar shows of it."""
+    return (interval.high - interval.low) / 2

@@ -66,4 +66,5 @@ EXPERIMENT = Experiment(
     "for each; contributions and the search are a small part.",
     make,
     ("steps/*.json",),
+    "Seconds as the run recorded them, once, on the machine it ran on: without an error.",
 )

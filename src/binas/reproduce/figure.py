@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from binas.report.figures import COLOURS, MARKERS, png
@@ -47,7 +49,7 @@ def _series(axes: Any, series: Series, number: int) -> None:
     colour = COLOURS[number % len(COLOURS)]
     known = [k for k, value in enumerate(series.y) if value is not None]
     x, y = [series.x[k] for k in known], [series.y[k] for k in known]
-    error = None if series.error is None else [series.error[k] or 0.0 for k in known]
+    error = _errors(series, known)
     if series.kind == "bars":
         axes.barh(x[::-1], y[::-1], xerr=None if error is None else error[::-1], color=colour)
         return
@@ -56,3 +58,10 @@ def _series(axes: Any, series: Series, number: int) -> None:
     axes.errorbar(
         x, y, error, color=colour, marker=marker, markersize=4, linestyle=style, label=series.name, capsize=2
     )
+
+
+def _errors(series: Series, known: Sequence[int]) -> list[float] | None:
+    """Half lengths of error bars; NaN, which draws none, where an error is not known: no bar is not a bar of length 0."""
+    if series.error is None:
+        return None
+    return [math.nan if series.error[k] is None else float(series.error[k] or 0.0) for k in known]

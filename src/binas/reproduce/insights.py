@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from binas.insights import find_insights
 from binas.insights.effects import Effect
 from binas.insights.steps import DepthStep, OptionStep
-from binas.reproduce._base import Experiment, Finding, Panel, Row, Series, Study, rounded
-
-Z = 1.96  # standard errors of a 95 % interval
+from binas.reproduce._base import Experiment, Finding, Panel, Row, Series, Study, Z, rounded
 
 
 def make(study: Study) -> Finding:
@@ -79,4 +77,6 @@ EXPERIMENT = Experiment(
     "larger kernels.",
     make,
     ("contributions.json", "costs.json", "results/*.json"),
+    "Contributions are of one half of the validation images; nothing is judged. Errors are the standard errors of the fit, "
+    "bars 1.96 of them.",
 )

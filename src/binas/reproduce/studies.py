@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ from binas.base.plugins import import_name
 from binas.base.progress import Progress
 from binas.base.settings import FileRecord
 from binas.base.typed import read_typed
-from binas.reproduce._base import PRESETS, Experiment, Finding, Study
+from binas.reproduce._base import PRESETS, WEIGHTS, Experiment, Finding, Study
 from binas.reproduce.page import Section, cell, columns, render
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ NAMES = (
     "predictors",
     "components",
     "optimizers",
+    "methods",
     "insights",
     "frontier",
     "main-table",
@@ -51,6 +53,7 @@ class FindingRecord(FileRecord):
     name: str
     item: str
     claim: str
+    holds: str
     identity: str
     preset: str
     run: str
@@ -86,13 +89,14 @@ def reproduce(
     told = progress or Progress()
     if preset not in PRESETS:
         raise ConfigError(f"there is no preset {preset[:40]!r}; choose from {', '.join(PRESETS)}.")
-    chosen, found = experiments(names), []
+    chosen, found = experiments(names), list[FindingRecord]()
+    command = command_of(run, folder, names, preset)
     if lacking := missing(PLOTTING):
         told.say(f"without pictures, which the same command draws after: {lacking}")
     for number, experiment in enumerate(chosen):
         part = told.part(number, len(chosen), experiment.name)
         try:
-            found.append(_done(Study(run, folder, PRESETS[preset], part), experiment, preset))
+            found.append(_done(Study(run, folder, PRESETS[preset], part), experiment, preset, command))
         except BinasError as error:
             if len(chosen) == 1:
                 raise
@@ -101,8 +105,14 @@ def reproduce(
     return found
 
 
-def _done(study: Study, experiment: Experiment, preset: str) -> FindingRecord:
-    """What is known of one experiment, made now where it is not known."""
+def command_of(run: Run, folder: Path, names: Sequence[str], preset: str) -> str:
+    """The command that does these experiments, folders as they were given."""
+    given = ["--run", str(run.folder), "--out", str(folder), "--preset", preset]
+    return shlex.join(["binas", "reproduce", *names, *given])
+
+
+def _done(study: Study, experiment: Experiment, preset: str, command: str) -> FindingRecord:
+    """What is known of one experiment, made now by ``command`` where it is not known."""
     identity, path = _identity(study, experiment), study.folder / f"{experiment.name}.json"
     known = _read(path) if exists(path) else None
     if known is not None and known.identity == identity:
@@ -111,15 +121,15 @@ def _done(study: Study, experiment: Experiment, preset: str) -> FindingRecord:
         return known
     start = time.monotonic()
     finding = experiment.make(study)
-    run = study.run.folder.name
     record = FindingRecord(
         name=experiment.name,
         item=experiment.item,
         claim=experiment.claim,
+        holds=experiment.holds,
         identity=identity,
         preset=preset,
-        run=run,
-        command=f"binas reproduce {experiment.name} --run {run} --preset {preset}",
+        run=study.run.folder.name,
+        command=command,
         date=f"{datetime.now(UTC):%Y-%m-%d}",
         seconds=round(time.monotonic() - start, 1),
         finding=finding,
@@ -142,10 +152,12 @@ def _draw(path: Path, finding: Finding) -> None:
 def _identity(study: Study, experiment: Experiment) -> str:
     """What a finding depends on: the preset, the weights, and the run's files it reads."""
     folder = study.run.folder
-    patterns = ("supernet/weights.json", *experiment.reads)
+    patterns = (WEIGHTS, *experiment.reads)
     files = sorted({path for pattern in patterns for path in folder.glob(pattern)})
     digests = {path.relative_to(folder).as_posix(): file_digest(path) for path in files}
-    return identity_of({"preset": study.preset.model_dump(mode="json"), **digests})
+    return identity_of(
+        {"preset": study.preset.model_dump(mode="json"), "images": study.run.images, **digests}
+    )
 
 
 def _read(path: Path) -> FindingRecord:
@@ -166,9 +178,8 @@ def _write_page(run: Run, folder: Path) -> None:
     sizes = (len(run.data.train), len(run.data.validation), len(run.data.test))
     about = [
         f"Space {run.space.name} ({run.space.count:,} networks), images {run.data.name}: {sizes[0]:,} to train with, "
-        f"{sizes[1]:,} to "
-        f"validate, {sizes[2]:,} to test. Every accuracy is of images that chose nothing; intervals are 95 % bootstrap "
-        f"intervals."
+        f"{sizes[1]:,} to validate, {sizes[2]:,} to test. "
+        f"Under each experiment stands which images and networks judge, and what its errors are."
     ]
     write_text(
         folder / PAGE, render("The paper's experiments on this run", about, _sections(folder, records))
@@ -178,7 +189,7 @@ def _write_page(run: Run, folder: Path) -> None:
 def _sections(folder: Path, records: Iterable[FindingRecord]) -> Iterator[Section]:
     for item in records:
         png = folder / f"{item.name}.png"
-        about = f"{item.date}, {item.command}, {item.seconds:g} s"
+        about = f"{item.holds} Made on {item.date} by `{item.command}` in {item.seconds:g} s."
         data = png.read_bytes() if exists(png) else None
         found = item.finding
         yield Section(item.name, item.item, item.claim, found.sentence, about, found.rows, data)

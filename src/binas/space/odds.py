@@ -6,6 +6,7 @@ work with any odds as they do with uniform choices (:func:`uniform_odds`, paper 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -53,6 +54,21 @@ def uniform_odds(space: SearchSpace) -> Odds:
     for s, stage in enumerate(space.stages):
         decks[s, DEPTH] = np.arange(len(stage.depths))
         decks |= {(s, b): np.arange(len(configs)) for b, configs in enumerate(stage.blocks)}
+    return Odds(decks)
+
+
+def network_odds(space: SearchSpace) -> Odds:
+    """Every network about equally likely: a depth as likely as the share of networks that have it, configs uniform.
+
+    Of 16 cards every depth has at least one, so shallow networks come more often than their share.
+    """
+    decks = dict(uniform_odds(space).decks)
+    for s, stage in enumerate(space.stages):
+        logs = np.array(
+            [sum(math.log(len(block)) for block in stage.blocks[:depth]) for depth in stage.depths]
+        )
+        weights = np.exp(logs - logs.max())
+        decks[s, DEPTH] = deck_of(weights / weights.sum())
     return Odds(decks)
 
 

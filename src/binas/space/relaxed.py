@@ -1,21 +1,28 @@
 """Paths drawn from relaxed decisions, and gradients of an expected loss with respect to their probabilities.
 
-L(alpha, beta) is the expected loss of a path of which every decision is drawn from its probabilities. A hard Gumbel-softmax
-sample is the argmax of log p + Gumbel noise, which is a draw from p; straight-through, its backward pass takes what the
-drawn choice does to the loss, to first order, for the derivative with respect to its probability. Let g_ib be the slope of
-image i's loss in how much the output of block b counts (:meth:`binas.supernet.network.Supernet.forward`), and for a depth
-the sum of the slopes of the blocks past the shallowest depth: what going on that far did. With g the mean of g_i over the
-images on which a decision counts,
+L(alpha, beta) is the expected loss of a path of which every decision is drawn from its probabilities p. A hard
+Gumbel-softmax sample is the argmax of log p + Gumbel noise, which is a draw from p (:func:`gumbel_paths`). Two gradients:
 
-    d L / d p_c  ~  1 / (n p_c)  *  sum of (g_i - g) over the images that drew c.
+``score`` (:func:`score_gradient`). d L / d p_c is the mean loss of paths that drew c, up to a constant for each decision:
+whatever the network computes, this has no bias. It is noisy because images differ in difficulty far more than paths do. So
+every image takes several paths, and each one's loss is held against the mean of the image's others (a control variate that
+does not depend on what the path drew, so the mean stays right). It needs no backward pass.
 
-This is exact, up to a constant for each decision, where the loss is linear in what blocks add. A real network's is not: the
-estimate is *biased*, as every straight-through gradient is. What it gains is that one image informs all the decisions of
-its path. (For a depth, the slope in the output of a whole stage would do as well in a linear world; in a real one it is
-mostly the slope in the size of that output, and ranked the depths of a demo supernet the wrong way round.)
+``straight-through`` (:func:`straight_through`). The forward pass takes the hard choice, the backward pass the soft weights
+s = softmax((log p + noise) / T), T the temperature: a gate hard - constant(s) + s multiplies the output of the drawn one.
+Let g_i be the slope of image i's loss in that gate (:meth:`binas.supernet.network.Supernet.forward`), for a depth the sum of
+the slopes of the blocks past the shallowest depth, and g its mean over images on which the decision counts. Through the
+softmax, c being what image i drew,
+
+    d L / d p_k  ~  1 / (n T p_k)  *  sum over i of (g_i - g) s_ic (1[k = c] - s_ik).
+
+The loss is not linear in what a block adds, and soft weights are not probabilities, so this is *biased*: a block that runs
+is judged by what a little more of it would do, not by what the network would do without it.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,54 +31,106 @@ from binas.space.space import SearchSpace
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Paths = tuple[Indices, Indices]
+
+TEMPERATURE = 1.0
 
 
-def draw_paths(
-    space: SearchSpace, alpha: Array, beta: Array, count: int, rng: np.random.Generator
-) -> tuple[Indices, Indices]:
-    """Paths of ``count`` images, every decision drawn from its probabilities: depths (n, S) and configs (n, S, D)."""
-    layout = space.layout
-    depths = np.empty((count, len(space.stages)), dtype=np.int64)
-    configs = np.full((count, len(space.stages), space.max_depth), -1, dtype=np.int64)
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Hard paths, depths (n, S) and configs (n, S, D), and the soft weights (n, size) of all choices of every decision."""
+
+    paths: Paths
+    soft: Array
+
+
+def gumbel_paths(
+    space: SearchSpace,
+    alpha: Array,
+    beta: Array,
+    count: int,
+    rng: np.random.Generator,
+    temperature: float = TEMPERATURE,
+) -> Drawn:
+    """Gumbel-softmax samples of ``count`` paths: every decision the argmax of log p + noise, and its softmax.
+
+    Probabilities may miss a sum of one, and of zero from below, by rounding; a choice without any is never drawn.
+    """
+    layout, z = space.layout, np.maximum(np.concatenate([alpha, beta]), 0.0)
+    with np.errstate(divide="ignore"):
+        noisy = np.log(z) + rng.gumbel(size=(count, layout.size))
+    hard, soft = np.empty((count, len(layout.slices)), dtype=np.int64), np.empty_like(noisy)
+    for d, where in enumerate(layout.slices):
+        hard[:, d] = noisy[:, where].argmax(axis=1)
+        weights = np.exp((noisy[:, where] - noisy[:, where].max(axis=1, keepdims=True)) / temperature)
+        soft[:, where] = weights / weights.sum(axis=1, keepdims=True)
+    return Drawn(_paths(space, hard), soft)
+
+
+def _paths(space: SearchSpace, hard: Indices) -> Paths:
+    """Depths and configs of the choices (n, decisions), decisions in the order of ``space.layout.slices``."""
+    configs = np.full((len(hard), len(space.stages), space.max_depth), -1, dtype=np.int64)
+    first = len(hard[0]) - len(space.stages) if len(hard) else 0
+    depths = np.column_stack([np.array(s.depths)[hard[:, first + i]] for i, s in enumerate(space.stages)])
+    decision = 0
     for s, stage in enumerate(space.stages):
-        depths[:, s] = np.array(stage.depths)[_draws(beta[layout.beta_slices[s]], count, rng)]
-        for b, where in enumerate(layout.config_slices[s]):
-            configs[:, s, b] = _draws(alpha[where], count, rng)
+        configs[:, s, : len(stage.blocks)] = hard[:, decision : decision + len(stage.blocks)]
+        decision += len(stage.blocks)
     return depths, np.where(np.arange(space.max_depth) < depths[:, :, None], configs, -1)
 
 
-def _draws(probabilities: Array, count: int, rng: np.random.Generator) -> Indices:
-    """``count`` draws of an index; probabilities may miss a sum of one by rounding."""
-    ends = np.cumsum(np.maximum(probabilities, 0.0))
-    return np.searchsorted(ends / ends[-1], rng.random(count), side="right").astype(np.int64)
-
-
 def straight_through(
-    space: SearchSpace, alpha: Array, beta: Array, paths: tuple[Indices, Indices], slopes: Array
+    space: SearchSpace,
+    alpha: Array,
+    beta: Array,
+    drawn: Drawn,
+    slopes: Array,
+    temperature: float = TEMPERATURE,
 ) -> tuple[Array, Array]:
     """d L / d alpha and d L / d beta from the slopes (n, S, D) of n images' losses in how much each block counts.
 
-    ``paths`` are the depths (n, S) and configs (n, S, D) that were drawn from (alpha, beta). The formula is above.
+    ``drawn`` are the samples of (alpha, beta) with this temperature. The formula is above.
     """
-    stages, depths = list(enumerate(space.stages)), paths[0]
+    stages, (depths, _) = list(enumerate(space.stages)), drawn.paths
     running = np.where(np.arange(space.max_depth) < depths[:, :, None], slopes, 0.0)
     blocks = [running[:, s, b] for s, stage in stages for b in range(len(stage.blocks))]
     further = [running[:, s, min(stage.depths) :].sum(1) for s, stage in stages]
-    return probability_gradient(space, alpha, beta, paths, np.column_stack([*blocks, *further]))
+    values, taken = _centred(space, drawn.paths, np.column_stack([*blocks, *further]))
+    layout, z = space.layout, np.concatenate([alpha, beta])
+    sums = np.zeros(layout.size)
+    for d, where in enumerate(layout.slices):
+        soft = drawn.soft[:, where]
+        hard = np.arange(where.start, where.stop) == taken[:, d, None]
+        own = (soft * hard).sum(axis=1) * values[:, d]
+        sums[where] = (own[:, None] * (hard - soft)).sum(axis=0)
+    return _per_probability(space, sums, len(values) * temperature * z)
 
 
-def probability_gradient(
-    space: SearchSpace, alpha: Array, beta: Array, paths: tuple[Indices, Indices], values: Array
+def score_gradient(
+    space: SearchSpace, alpha: Array, beta: Array, paths: Paths, losses: Array, each: int
 ) -> tuple[Array, Array]:
-    """1 / (n p_c) * sum of (g_i - g) over those that drew c, for every choice c of probability p_c in (alpha, beta).
+    """1 / (n p_c) * sum of (loss_i - loss of i's image on its other paths) over the paths that drew c.
 
-    ``values`` (n, decisions) are the g_i, decisions in the order of ``space.layout.slices``; g is their mean over the paths
-    on which a decision counts. With a path's loss for every decision it is the score-function gradient, which has no bias,
-    and more noise.
+    ``losses`` (n,) are those of ``each`` paths of every image, one image after the other; with one path the mean of all
+    images' losses is what a loss is held against.
     """
-    layout, drawn = space.layout, space.layout.positions(*paths)
-    counts = drawn < layout.size  # blocks past the depth do not
-    centred = (values - (values * counts).sum(0) / np.maximum(counts.sum(0), 1)) * counts
-    sums = np.bincount(drawn.ravel(), centred.ravel(), layout.size + 1)[: layout.size]
-    expected = len(values) * np.concatenate([alpha, beta])
-    return layout.split(np.divide(sums, expected, out=np.zeros_like(sums), where=expected > 0))
+    by_image = losses.reshape(-1, each)
+    if each > 1:
+        losses = (by_image - by_image.mean(axis=1, keepdims=True)).ravel() * each / (each - 1)
+    decisions = len(space.layout.slices)
+    values, taken = _centred(space, paths, np.repeat(losses[:, None], decisions, axis=1))
+    totals = np.bincount(taken.ravel(), values.ravel(), space.layout.size + 1)
+    sums = np.asarray(totals[: space.layout.size], dtype=np.float64)
+    return _per_probability(space, sums, len(losses) * np.concatenate([alpha, beta]))
+
+
+def _centred(space: SearchSpace, paths: Paths, values: Array) -> tuple[Array, Indices]:
+    """``values`` (n, decisions) less their mean over the paths on which a decision counts, and the choices taken."""
+    taken = space.layout.positions(*paths)
+    counts = taken < space.layout.size  # blocks past the depth do not
+    return (values - (values * counts).sum(0) / np.maximum(counts.sum(0), 1)) * counts, taken
+
+
+def _per_probability(space: SearchSpace, sums: Array, expected: Array) -> tuple[Array, Array]:
+    """sums / expected, 0 for a choice that is never drawn, in the parts of alpha and beta."""
+    return space.layout.split(np.divide(sums, expected, out=np.zeros_like(sums), where=expected > 0))

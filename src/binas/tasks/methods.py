@@ -34,10 +34,10 @@ from binas.tasks.artefacts import CHOICE, CONTRIBUTIONS, COSTS, OUTCOMES, SAMPLE
 from binas.tasks.check import CheckSettings, check
 from binas.tasks.confirming import measured_outcomes
 from binas.tasks.estimate import EstimateSettings, estimates
-from binas.tasks.oracle import oracle_of
+from binas.tasks.oracle import GRADIENT, oracle_of
 from binas.tasks.sample import SampleSettings, sample
 from binas.tasks.search import SearchSettings
-from binas.training.config import FinetuneSettings
+from binas.training.config import FinetuneSettings, TrainSettings
 
 if TYPE_CHECKING:
     from binas.base.workers import Work
@@ -112,13 +112,25 @@ def run_method(
     return record
 
 
-def searching(run: Run, method: str, budget: int | None) -> Work:
-    """What lets a method of others answer (question, seed); its record is kept, where :func:`run_method` reads it."""
+def answering(run: Run, budget: int | None) -> Work:
+    """What lets a method answer (questions, method, seed); records are kept, where :func:`run_method` reads them.
 
-    def search(asked: tuple[str, int], progress: Progress) -> None:
-        run_method(run, asked[0], method, asked[1], budget, progress)
+    The answer is why it cannot, or nothing. All questions of a method and seed are one piece of work: ours measures its
+    tables for all of them once. Nothing of a piece is shared out again.
+    """
+    train = run.settings(TrainSettings).model_copy(update={"processes": 1})
+    alone = run.changed(run.config.model_copy(update={"train": train}))
 
-    return search
+    def answer(asked: tuple[Sequence[str], str, int], progress: Progress) -> str | None:
+        questions, method, seed = asked
+        try:
+            for question in questions:
+                run_method(alone, question, method, seed, budget, progress)
+        except ProblemError as error:
+            return str(error)
+        return None
+
+    return answer
 
 
 def _record(
@@ -266,9 +278,8 @@ def _identity(run: Run, question: str, method: str, seed: int, budget: int) -> s
     known = {**_weights(run), "costs": file_digest(run.folder / COSTS.file)}
     if method in METHODS:
         estimate = run.settings(EstimateSettings).model_dump(mode="json", include={"half", "images"})
-        return identity_of(
-            {**asked, **known, **estimate, "measured": run.settings(SampleSettings).recalibrate}
-        )
+        measured = {"measured": run.settings(SampleSettings).recalibrate, "gradient": GRADIENT}
+        return identity_of({**asked, **known, **estimate, **measured})
     own = {name: file_digest(run.folder / name) for name in (CONTRIBUTIONS.file, SAMPLES.file)}
     estimator = run.settings(SearchSettings).estimator
     return identity_of({**asked, **known, **own, "estimator": estimator, "tables": _tables_identity(run)})

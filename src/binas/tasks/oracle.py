@@ -14,9 +14,11 @@ from binas.tasks.sample import SampleSettings
 from binas.training.config import FinetuneSettings
 
 if TYPE_CHECKING:
-    from binas.contributions.relaxed_loss import SupernetOracle
+    from binas.contributions.relaxed_loss import Gradient, SupernetOracle
     from binas.run.run import Run
     from binas.training.evaluation import Correct
+
+GRADIENT: Gradient = "score"  # docs/explanation/search.md says what the other one does
 
 
 def oracle_of(run: Run) -> SupernetOracle:
@@ -33,7 +35,7 @@ def oracle_of(run: Run) -> SupernetOracle:
         return (correct for (correct,) in found)
 
     images = validation_images(run, settings.half, settings.images)
-    return SupernetOracle(run.supernet(), run.data, images, recalibration, outcomes)
+    return SupernetOracle(run.supernet(), run.data, images, recalibration, outcomes, GRADIENT)
 
 
 def supernet_of(run: Run, solver: str) -> dict[str, Any]:

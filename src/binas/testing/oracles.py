@@ -10,14 +10,14 @@ from binas.search.objective import objective_values
 from binas.search.oracle import Array
 from binas.search.problem import SearchProblem
 from binas.space.architecture import Architecture
-from binas.space.relaxed import draw_paths, probability_gradient
+from binas.space.relaxed import gumbel_paths, score_gradient
 from binas.space.space import SearchSpace
 
 
 class ObjectiveOracle:
     """The objective of a problem as if a supernet had it: the loss of a path is 100 minus its value, on any image.
 
-    Gradients are of so many drawn paths, by the score function: noisy as real ones, and without their bias.
+    Gradients are of so many drawn paths, by the score function: noisy as real ones.
     """
 
     def __init__(self, problem: SearchProblem, images: int = 1000) -> None:
@@ -33,13 +33,10 @@ class ObjectiveOracle:
         self, alpha: Array, beta: Array, count: int, rng: np.random.Generator
     ) -> tuple[float, Array, Array]:
         """The mean of 100 minus the objective over ``count`` paths of (alpha, beta), and its gradients."""
-        depths, configs = draw_paths(self.space, alpha, beta, count, rng)
-        losses = 100.0 - objective_values(self.problem.objective, self.space, depths, configs)
+        paths = gumbel_paths(self.space, alpha, beta, count, rng).paths
+        losses = 100.0 - objective_values(self.problem.objective, self.space, *paths)
         self.evaluations += count
-        self.gradients += count
-        values = np.repeat(losses[:, None], len(self.space.layout.slices), axis=1)
-        found = probability_gradient(self.space, alpha, beta, (depths, configs), values)
-        return float(losses.mean()), *found
+        return float(losses.mean()), *score_gradient(self.space, alpha, beta, paths, losses, 1)
 
     def accuracies(self, architectures: Sequence[Architecture]) -> Array:
         """The objective of each architecture."""

@@ -56,7 +56,7 @@ def test_the_same_seed_gives_the_same_answer_and_evaluations_are_counted():
     problem = limited(2)
     one, two = (hardcore(problem, seed=4, steps=30, batch_size=64) for _ in range(2))
     assert one.architecture == two.architecture
-    assert one.details["image_evaluations"] == one.details["image_gradients"] == 30 * 64
+    assert (one.details["image_evaluations"], one.details["image_gradients"]) == (30 * 64, 0)
     assert one.details["steps"] == 30
 
 

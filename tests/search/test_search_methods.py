@@ -51,7 +51,7 @@ def test_every_method_spends_its_budget_and_no_more(name):
 
 
 def test_hardcore_learns_what_is_good():
-    """Far above what networks within the limit have on average, loose or tight; whether above the best of many is no promise."""
+    """Far above what networks within the limit have on average; above the best of many is no promise."""
     for number, share in product((0, 1), (0.2, 0.5, 0.8)):
         problem = limited(share, number=number)
         kept = [item for item in sample_many(SPACE, 400, 0) if evaluate(problem, item).feasible]

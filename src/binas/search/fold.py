@@ -36,7 +36,8 @@ MAX_PAIRS = 400_000_000  # sums made in one merge, a few seconds; beyond that la
 LEAST_LABELS = 2000
 FIRST_PASS = 2000
 MAX_PAIRS_THINNED = 120_000_000  # the same where labels were left out already, and more time buys little
-RATE = 3_000_000  # sums a second that a merge is reckoned to make, where time is limited
+RATE = 10_000_000  # sums a second that a merge is reckoned to make, where time is limited
+RATE_THINNED = 3_000_000  # the same where labels were left out already: little is dominated there
 LAST = 1_000_000  # sums made in all merges together when time is up: moments
 LAST_POINTS = 50_000  # architectures read back when time is up
 READ_RATE = 100_000  # architectures a second that are reckoned to be read back
@@ -179,8 +180,9 @@ class _Folding:
 
     def _paired(self, left: Labels, right: Labels, merges: int) -> tuple[Labels, Labels]:
         """Both sets, thinned until their sums can be made in this merge's share of the time."""
-        most = MAX_PAIRS_THINNED if self._has_reach(left) or self._has_reach(right) else MAX_PAIRS
-        pairs = min(most, max(self.few**2, RATE * self.effort.deadline.left / merges))
+        rough = self._has_reach(left) or self._has_reach(right)
+        most, rate = (MAX_PAIRS_THINNED, RATE_THINNED) if rough else (MAX_PAIRS, RATE)
+        pairs = min(most, max(self.few**2, rate * self.effort.deadline.left / merges))
         share = (pairs / max(1, len(left) * len(right))) ** 0.5
         if share >= 1:
             return left, right
@@ -201,7 +203,9 @@ class _Folding:
     def _share(self) -> int:
         """How many labels the next set may have, of what memory is left for those still to come."""
         share = self.free / max(1, self.merges) / self._size
-        return min(self.most, max(LEAST_LABELS, int(min(share, RATE * self.effort.deadline.left / 8))))
+        return min(
+            self.most, max(LEAST_LABELS, int(min(share, RATE_THINNED * self.effort.deadline.left / 8)))
+        )
 
     @property
     def _size(self) -> int:

@@ -131,7 +131,7 @@ def learned(name: str, size: str, count: str) -> dict[str, Any]:
     from binas.estimators.predictors import make_predictor
 
     problem = make_problem(make_space(*map(int, size.split("x"))), seed=0)
-    drawn = sample_many(problem.space, int(count), 0)
+    drawn = dict.fromkeys(sample_many(problem.space, int(count), 0))  # a small space repeats itself
     rows = [Sample(item, problem.objective.accuracy(problem.space, item)) for item in drawn]
     samples = Samples(problem.space, tuple(rows), Provenance(source="made up"))
     _, seconds = timed(lambda: make_predictor(name, link="identity").fit(samples))

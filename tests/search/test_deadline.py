@@ -8,18 +8,22 @@ from hypothesis import given, settings, strategies as st
 from problems import problems
 
 from binas.base.errors import ProblemError
-from binas.search import fold as folding
+from binas.estimators.objective import BilinearObjective
+from binas.search import fold as folding, merging
 from binas.search.alternatives import best_architectures, look_around
 from binas.search.deadline import NEVER, Deadline, TimeUpError
 from binas.search.frontier import frontier
+from binas.search.infeasible import explain_infeasible
 from binas.search.limits import Limit
 from binas.search.merging import merge_thinned, thinned
-from binas.search.problem import evaluate
+from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.solvers import Options, make_solver
+from binas.space import load_space
 from binas.testing import brute_force, make_problem, make_space
 from binas.testing.brute_force import all_values, feasible_mask
+from binas.testing.paper_example import paper_costs
 
 
 def looks(number):
@@ -153,3 +157,69 @@ class TestThinning:
         assert len(rough) < len(exact)
         for value, spent in exact.data.T:
             assert rough.data[0, rough.data[1] <= spent].max() > value - lost
+
+
+def proportional(factor=0.1):
+    """The paper's space with contributions exactly proportional to latency: nothing is dominated but by rounding."""
+    space = load_space("imagenet-mbconv")
+    costs = paper_costs(space).costs
+    values = costs["latency"].values.map(lambda x: factor * x)
+    return SearchProblem(space, BilinearObjective(70.0, values), costs)
+
+
+@pytest.mark.parametrize("number", [0, 8, 20])
+def test_little_is_done_after_the_deadline(number, monkeypatch):
+    """Counted in sums made and architectures read back, at the size of the paper's space."""
+    deadline, sums = looks(number), []
+    made = merging._candidates
+
+    def counted(left, right, *more):
+        sums.append(left.shape[1] * right.shape[1] if deadline.late else 0)
+        return made(left, right, *more)
+
+    monkeypatch.setattr(merging, "_candidates", counted)
+    found = frontier(proportional(), "latency", time_limit=deadline)
+    assert sum(sums) <= folding.LAST + 2 * merging.CHUNK
+    assert len(found) <= folding.LAST_POINTS
+    assert 0 < found.error < 0.01
+
+
+def test_what_is_left_out_of_a_dense_frontier_is_hardly_missed(monkeypatch):
+    monkeypatch.setattr(folding, "MAX_PAIRS", 200_000)
+    monkeypatch.setattr(folding, "MAX_PAIRS_THINNED", 200_000)
+    found = frontier(proportional(), "latency")
+    assert not found.exact
+    assert found.error <= 0.001
+
+
+@pytest.mark.parametrize("most", [20, 60, 200])
+def test_the_error_of_a_thinned_frontier_is_true(most):
+    problem = make_problem(make_space(4, 3, 6), most)
+    exact, rough = frontier(problem, "latency"), frontier(problem, "latency", max_labels=most)
+    short = max(
+        point.accuracy - rough.accuracies[rough.index_at(point.cost)]
+        for point in exact
+        if rough.index_at(point.cost) is not None
+    )
+    assert 0 <= short <= rough.error
+    assert rough.costs[0] == exact.costs[0]
+
+
+def test_exact_proportionality_is_proven():
+    problem = proportional()
+    result = solve(problem.with_limits([Limit("latency", 45.0)]))
+    assert result.status is Status.OPTIMAL
+    assert result.gap <= 1e-6
+
+
+def test_an_explanation_in_no_time_is_true():
+    problem = make_problem(make_space(3, 3, 4), 0, extra_costs=1)
+    low = {name: problem.costs[name].range(problem.space)[0] for name in problem.costs}
+    problem = problem.with_limits([Limit(name, 1.0001 * low[name]) for name in low])
+    assert solve(problem).status is Status.INFEASIBLE
+    hurried = explain_infeasible(problem, time_limit=0.0)
+    whole = explain_infeasible(problem)
+    assert hurried.blocking == whole.blocking == ()
+    assert whole.relaxations
+    for item in hurried.relaxations:
+        assert item.change >= whole.relaxations[0].change - 1e-9

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from binas.run.folder import Folder
     from binas.search import Explanation, Frontier, SearchResult
     from binas.search.alternatives import Alternatives, Surroundings
+    from binas.search.deadline import Deadline
     from binas.search.explain import Alternative, Decision
     from binas.tasks.search import SearchSettings
 
@@ -80,7 +81,7 @@ def search(
     deadline = Deadline.after(settings.time_limit)
     result, why = _search(folder, limit or [], on_device, settings, changes, progress)
     if why:
-        return _no_answer(result, why)
+        return _no_answer(result, why, deadline)
     around = look_around(result, top, within, time_limit=deadline)
     if out is not None:
         write_text(out, dump_json(around.to_json()))
@@ -114,12 +115,14 @@ def _search(
         return search_for(problem, settings, True, progress, run)
 
 
-def _no_answer(result: SearchResult | Frontier, why: str) -> Reply:
+def _no_answer(result: SearchResult | Frontier, why: str, deadline: Deadline) -> Reply:
     """Why there is no architecture; programs are told what would make one possible."""
     from binas.search import Frontier, Status, explain_infeasible
 
     infeasible = isinstance(result, Frontier) or result.status is Status.INFEASIBLE
-    more = {"infeasible": explain_infeasible(result.problem).to_json()} if infeasible else {}
+    more = {}
+    if infeasible:
+        more = {"infeasible": explain_infeasible(result.problem, time_limit=deadline).to_json()}
     return Reply({**result.to_json(), **more}, error=ProblemError(why))
 
 
@@ -226,20 +229,21 @@ def frontier(
     """Find every architecture that no other beats in accuracy and cost: the answer for all limits at once."""
     from binas.report.plots import plot_frontier
     from binas.run.folder import load
+    from binas.search.deadline import Deadline
     from binas.search.frontier import frontier as trace
     from binas.search.infeasible import why_no_answer
 
     check_plot(plot)
-    tables = load(folder)
+    tables, deadline = load(folder), Deadline.after(time_limit)
     curve = trace(
         tables.problem(limit or []),
         cost or _usual_cost(tables),
         tolerance=tolerance,
-        time_limit=time_limit,
+        time_limit=deadline,
         memory_limit=memory_limit * 2**20,
     )
     if len(curve) == 0:
-        return _no_answer(curve, why_no_answer(curve))
+        return _no_answer(curve, why_no_answer(curve, deadline), deadline)
     if csv_file is not None:
         write_text(csv_file, curve.to_csv())
     if plot is not None:

@@ -201,13 +201,16 @@ def joined_hull(hulls: list[Array]) -> Array:
     return np.asarray(start[:, None] + np.pad(np.cumsum(edges, axis=1), ((0, 0), (1, 0))))
 
 
-def shortfall(terms: Terms, data: Array, vectors: list[Array]) -> float:
+def shortfall(terms: Terms, data: Array, vectors: list[Array], reach: Array | None = None) -> float:
     """By how much, at most, the best value exceeds a frontier at any limit from its first cost up.
 
     ``data`` are its values and costs, rising. Between two of its points nothing is better than the hull of everything at the
-    cost of the second; further rows enter by multiplier ``vectors``, as in :class:`Bounds`.
+    cost of the second, nor than the ``reach`` of all points so far, where it is known; further rows enter by multiplier
+    ``vectors``, as in :class:`Bounds`.
     """
     most = np.full(data.shape[1], np.inf)
+    if reach is not None:
+        most = np.maximum.accumulate(reach) - terms.constant[0]
     limits = np.append(data[1, 1:], terms.bounds[0]) - terms.constant[1]
     for vector in vectors:
         offset = float(vector @ (terms.bounds[1:] - terms.constant[2:])) if vector.any() else 0.0

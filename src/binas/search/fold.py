@@ -24,7 +24,7 @@ from binas.base.errors import ProblemError
 from binas.search.bounds import Bounds, make_bounds, shortfall
 from binas.search.deadline import NEVER, Deadline, TimeUpError
 from binas.search.labels import Labels, choices, nothing, unite
-from binas.search.merging import Threshold, TooManyError, merge_thinned, power_of_two, thinned
+from binas.search.merging import Threshold, TooManyError, merge_thinned, power_of_two, sampled, thinned
 from binas.search.pareto import pareto
 from binas.search.terms import StageTerms, Terms
 
@@ -35,8 +35,12 @@ MAX_LABELS_MANY = 100_000  # with further cost rows, where dominance is dearer t
 MAX_PAIRS = 400_000_000  # sums made in one merge, a few seconds; beyond that labels are thinned first
 LEAST_LABELS = 2000
 FIRST_PASS = 2000
+MAX_PAIRS_THINNED = 120_000_000  # the same where labels were left out already, and more time buys little
 RATE = 10_000_000  # sums a second that a merge is reckoned to make, where time is limited
-LAST = 10_000_000  # sums made in all merges together when time is up: moments
+RATE_THINNED = 3_000_000  # the same where labels were left out already: little is dominated there
+LAST = 1_000_000  # sums made in all merges together when time is up: moments
+LAST_POINTS = 50_000  # architectures read back when time is up
+READ_RATE = 100_000  # architectures a second that are reckoned to be read back
 MEMORY = 2**30  # bytes
 BOUND_ROWS = 2  # from this many cost rows on, bounds pay off (measured; with one, dominance is cheap to find)
 
@@ -97,7 +101,7 @@ def _worthy(stages: list[Labels], bounds: Bounds, slack: float) -> list[Labels]:
 
 def _feasible(stages: list[Labels], budget: Array) -> list[Labels] | None:
     """Stages without labels that break a budget even beside the cheapest others; None if one is left empty."""
-    lows = np.array([stage.data[1:].min(axis=1, initial=np.inf) for stage in stages])
+    lows = np.array([stage.data[1 : 1 + len(budget)].min(axis=1, initial=np.inf) for stage in stages])
     if not np.isfinite(lows).all():
         return None
     others = lows.sum(axis=0) - lows
@@ -106,8 +110,13 @@ def _feasible(stages: list[Labels], budget: Array) -> list[Labels] | None:
 
 
 def _within(labels: Labels, caps: Array) -> Labels:
-    keep = np.flatnonzero((labels.data[1:] <= caps[:, None]).all(axis=0))
+    keep = np.flatnonzero((labels.data[1 : 1 + len(caps)] <= caps[:, None]).all(axis=0))
     return labels if len(keep) == len(labels) else labels.take(keep)
+
+
+def _shifted(labels: Labels, part: Array) -> Labels:
+    """Labels with the value and costs of a depth added; their reach grows as the value does."""
+    return Labels(labels.data + np.append(part, part[:1])[: len(labels.data), None], labels.source)
 
 
 class _Folding:
@@ -136,12 +145,17 @@ class _Folding:
                 block = choices(s, b, stage.blocks[b], pareto(stage.blocks[b]))
                 prefix = self._kept(*self._merged(prefix, block, open_caps))
             if b + 1 in depth_parts:
-                parts.append(Labels(prefix.data + depth_parts[b + 1][:, None], prefix.source))
-        return self._kept(unite(s, stage.depths, parts))
+                parts.append(_shifted(prefix, depth_parts[b + 1]))
+        reach = any(self._has_reach(part) for part in parts)
+        parts = [part.tracked() for part in parts] if reach else parts
+        return self._kept(unite(s, stage.depths, parts, reach=reach))
+
+    def _has_reach(self, labels: Labels) -> bool:
+        return len(labels.data) > 1 + self.terms.rows
 
     def whole(self, stages: list[Labels], budget: Array, bounds: Bounds | None) -> Labels:
         """All stages together: labels that no other beats in value and traced cost."""
-        lows = np.array([stage.data[1:].min(axis=1) for stage in stages])
+        lows = np.array([stage.data[1 : 1 + self.terms.rows].min(axis=1) for stage in stages])
         after = np.vstack([np.cumsum(lows[::-1], axis=0)[::-1][1:], np.zeros(self.terms.rows)])
         total = stages[0]
         for k, stage in enumerate(stages[1:], 1):
@@ -152,12 +166,23 @@ class _Folding:
             if rows is None:
                 total = self._kept(total, max(lost, self.step))
             else:
-                return self._thin(total, self.points, lost, rows)
-        return self._thin(total.take(pareto(total.data[:2])), self.points, rows=1)
+                return self._thin(total, self._points, lost, rows)
+        return self._thin(self._standing(total, pareto(total.data[:2])), self._points, rows=1)
+
+    @property
+    def _points(self) -> int:
+        """How many architectures there is room and time for in the end."""
+        return int(min(self.points, max(LAST_POINTS, READ_RATE * self.effort.deadline.left)))
+
+    def _standing(self, labels: Labels, keep: NDArray[np.intp]) -> Labels:
+        """The labels at ``keep``, with the reach of the others where it is known."""
+        return labels.standing(keep) if self._has_reach(labels) else labels.take(keep)
 
     def _paired(self, left: Labels, right: Labels, merges: int) -> tuple[Labels, Labels]:
         """Both sets, thinned until their sums can be made in this merge's share of the time."""
-        pairs = min(MAX_PAIRS, max(self.few**2, RATE * self.effort.deadline.left / merges))
+        rough = self._has_reach(left) or self._has_reach(right)
+        most, rate = (MAX_PAIRS_THINNED, RATE_THINNED) if rough else (MAX_PAIRS, RATE)
+        pairs = min(most, max(self.few**2, rate * self.effort.deadline.left / merges))
         share = (pairs / max(1, len(left) * len(right))) ** 0.5
         if share >= 1:
             return left, right
@@ -177,8 +202,10 @@ class _Folding:
 
     def _share(self) -> int:
         """How many labels the next set may have, of what memory is left for those still to come."""
-        share = int(self.free / max(1, self.merges) / self._size)
-        return min(self.most, max(LEAST_LABELS, share))
+        share = self.free / max(1, self.merges) / self._size
+        return min(
+            self.most, max(LEAST_LABELS, int(min(share, RATE_THINNED * self.effort.deadline.left / 8)))
+        )
 
     @property
     def _size(self) -> int:
@@ -213,12 +240,25 @@ class _Folding:
         """Drop labels that another of no higher cost nearly reaches; the loss in value, at least ``lost``, is certified."""
         if len(labels) <= most and not lost:
             return labels
+        if self.terms.rows == 1 and rows is None:
+            return self._sampled(labels.tracked(), most, lost)
         try:
-            kept, lost = thinned(labels.data if rows is None else labels.data[: 1 + rows], most, lost)
+            kept, lost = thinned(labels.data[: 1 + (rows or self.terms.rows)], most, lost)
         except TooManyError:
             return self._few(labels, most)
         self.error += lost
-        return labels.take(kept)
+        return self._standing(labels.tracked() if self.terms.rows == 1 else labels, kept)
+
+    def _sampled(self, labels: Labels, most: int, lost: float) -> Labels:
+        """The same with one cost row, for labels that others will be added to: each knows what it stands for."""
+        if lost:
+            kept, lost = thinned(labels.data[:2], len(labels), lost)
+            labels = labels.standing(kept)
+        if len(labels) > most:
+            kept, more = sampled(labels.data[0], most)
+            labels, lost = labels.standing(kept), lost + more
+        self.error += lost
+        return labels
 
     def _few(self, labels: Labels, most: int | None = None, lost: float = 0.0) -> Labels:
         """A few labels: with one cost row thinned; with more picked, without knowing what is lost."""
@@ -237,11 +277,14 @@ class _Folding:
                 "no architecture within these limits was found in the time and memory given, and none was ruled out; give "
                 "more of them, trace the frontier with fewer limits, or search limit by limit."
             )
-        labels = Labels(labels.data + self.terms.constant[:, None], labels.source)
+        data = _shifted(labels, self.terms.constant).data
+        labels = Labels(data[: 1 + self.terms.rows], labels.source)
         if not self.error:
             return Folded(labels, 0.0, self.stopped)
         vectors = [np.zeros(self.terms.rows - 1)] if bounds is None else list(bounds.multipliers)
-        return Folded(labels, min(self.error, shortfall(self.terms, labels.data, vectors)), self.stopped)
+        reach = data[2] if len(data) > 1 + self.terms.rows else None
+        lost = min(self.error, shortfall(self.terms, labels.data, vectors, reach))
+        return Folded(labels, lost, self.stopped)
 
 
 def picked(data: Array, count: int) -> NDArray[np.intp]:

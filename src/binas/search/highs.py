@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,9 +92,9 @@ class Model:
     def run(self, seconds: float = math.inf) -> Solution:
         """Solve (again), for at most so long."""
         self.highs.setOptionValue("time_limit", seconds)
-        if self.highs.run() == self.highspy.HighsStatus.kError:  # its threads are those of another model
+        if self._run() == self.highspy.HighsStatus.kError:  # its threads are those of another model
             self.highs.resetGlobalScheduler(True)
-            self.highs.run()
+            self._run()
         info, point = self.highs.getInfo(), self.highs.getSolution()
         feasible = info.primal_solution_status == self.highspy.SolutionStatus.kSolutionStatusFeasible
         status, linear = self._status(), self.program.integer is None
@@ -106,6 +107,22 @@ class Model:
             np.array(point.row_dual),
             0 if linear else int(info.mip_node_count),
         )
+
+    def _run(self) -> Any:
+        """Let HiGHS work; a program with integers, which may take long, beside this thread, which hears signals."""
+        if self.program.integer is None:
+            return self.highs.run()
+        self.highs.HandleUserInterrupt = True
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(self.highs.run)
+            try:
+                return running.result()
+            except BaseException:  # Ctrl-C
+                self.highs.cancelSolve()
+                raise
+            finally:
+                wait([running])
+                self.highs.HandleUserInterrupt = False
 
     def _status(self) -> Literal["optimal", "infeasible", "stopped"]:
         states, status = self.highspy.HighsModelStatus, self.highs.getModelStatus()

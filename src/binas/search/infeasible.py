@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
 from binas.estimators.objective import BilinearObjective
+from binas.search.deadline import Deadline, TimeLimit
 from binas.search.frontier import Frontier
-from binas.search.highs import LinearProgram, solve_linear
+from binas.search.highs import LinearProgram, Model
 from binas.search.limits import Limit
 from binas.search.matrices import tight_form
 from binas.search.problem import SearchProblem, evaluate
@@ -111,14 +112,14 @@ def _rounded(value: float, down: bool) -> float:
     return (math.floor(value / step) if down else math.ceil(value / step)) * step
 
 
-def why_no_answer(result: SearchResult | Frontier) -> str:
+def why_no_answer(result: SearchResult | Frontier, time_limit: TimeLimit = None) -> str:
     """Why a search found no architecture, or a frontier has no point, in one paragraph; empty where there is one."""
     if isinstance(result, Frontier):
-        return "" if len(result) else explain_infeasible(result.problem).sentence()
+        return "" if len(result) else explain_infeasible(result.problem, time_limit=time_limit).sentence()
     if result.status.has_answer:
         return ""
     if result.status is Status.INFEASIBLE:
-        return explain_infeasible(result.problem).sentence()
+        return explain_infeasible(result.problem, time_limit=time_limit).sentence()
     proves = "" if result.solver == "auto" else ", or use the solver auto, which proves it"
     return (
         f"the solver {result.solver!r} found no architecture that keeps {result.problem.describe_limits()} before it "
@@ -126,15 +127,19 @@ def why_no_answer(result: SearchResult | Frontier) -> str:
     )
 
 
-def explain_infeasible(problem: SearchProblem) -> Infeasibility:
-    """Find out which limits block and what the cheapest relaxation is, within so many nodes per question."""
-    if solve(problem, Auto(NODES)).status.has_answer:
+def explain_infeasible(problem: SearchProblem, *, time_limit: TimeLimit = None) -> Infeasibility:
+    """Find out which limits block and what the cheapest relaxation is, within so many nodes per question.
+
+    After ``time_limit`` seconds changes that were not found by then are left out, and no more is proven.
+    """
+    deadline = Deadline.after(time_limit)
+    if solve(problem, Auto(NODES), time_limit=deadline).status.has_answer:
         raise ProblemError(f"nothing to explain: some architecture keeps {problem.describe_limits()}.")
     names = list(dict.fromkeys(limit.cost for limit in problem.limits))
     extremes = {name: _range(problem, name) for name in names}
     blocking = tuple(limit for limit in problem.limits if not _possible_alone(problem, limit, extremes))
-    relaxations = tuple(sorted(_single(problem), key=lambda item: item.change))
-    together = () if relaxations else _joint(problem)
+    relaxations = tuple(sorted(_single(problem, deadline), key=lambda item: item.change))
+    together = () if relaxations else _joint(problem, deadline)
     return Infeasibility(problem, extremes, blocking, relaxations, together)
 
 
@@ -144,19 +149,24 @@ class _Reach:
     proven: bool
 
 
-def _extreme(problem: SearchProblem, cost: str, limits: tuple[Limit, ...], highest: bool) -> _Reach | None:
+def _extreme(
+    problem: SearchProblem, cost: str, limits: tuple[Limit, ...], highest: bool, deadline: Deadline
+) -> _Reach | None:
     """Least (or greatest) value of a cost under some limits; None if none was found that keeps them."""
     if problem.variants:
         return _best_reach(
-            [_extreme(p, cost, limits, highest) for p in by_variant(problem).values()], highest
+            [_extreme(p, cost, limits, highest, deadline) for p in by_variant(problem).values()], highest
         )
     table = problem.costs[cost]
     if table.combine == "max":
-        return _least_maximum(problem, cost, limits)  # a maximum has no lower limits to ask for the highest
+        return _least_maximum(
+            problem, cost, limits, deadline
+        )  # a maximum has no lower limits to ask for the highest
     objective = BilinearObjective.negative_cost(table)
     if highest:
         objective = BilinearObjective(table.fixed, table.values)
-    result = solve(replace(problem, objective=objective, limits=limits), Auto(NODES))
+    asked = replace(problem, objective=objective, limits=limits)
+    result = solve(asked, Auto(NODES), time_limit=deadline)
     if result.accuracy is None:
         return None
     return _Reach(result.accuracy * (1.0 if highest else -1.0), result.status is Status.OPTIMAL)
@@ -178,13 +188,15 @@ def _range(problem: SearchProblem, cost: str) -> tuple[float, float]:
     return min(least for least, _ in ranges), max(greatest for _, greatest in ranges)
 
 
-def _least_maximum(problem: SearchProblem, cost: str, limits: tuple[Limit, ...]) -> _Reach | None:
+def _least_maximum(
+    problem: SearchProblem, cost: str, limits: tuple[Limit, ...], deadline: Deadline
+) -> _Reach | None:
     """The smallest maximum that some architecture reaches under other limits, by bisection of its possible values."""
     values = levels(problem.costs[cost])
     asked = replace(problem, objective=_nothing(problem))
 
     def within(value: float) -> SearchResult:
-        return solve(replace(asked, limits=(*limits, Limit(cost, value))), Auto(NODES))
+        return solve(replace(asked, limits=(*limits, Limit(cost, value))), Auto(NODES), time_limit=deadline)
 
     low, high, result = 0, len(values) - 1, within(float(values[-1]))
     best, proven = result.evaluation, True
@@ -206,12 +218,12 @@ def _possible_alone(
     return limit.holds(greatest if limit.lower else least, problem.tolerance(limit))
 
 
-def _single(problem: SearchProblem) -> list[Relaxation]:
+def _single(problem: SearchProblem, deadline: Deadline) -> list[Relaxation]:
     """For each limit: the value it would have to take if all others stay."""
     relaxations = []
     for limit in problem.limits:
         others = tuple(other for other in problem.limits if other is not limit)
-        reach = _extreme(problem, limit.cost, others, limit.lower)
+        reach = _extreme(problem, limit.cost, others, limit.lower, deadline)
         if reach is not None:
             relaxations.append(Relaxation(limit, reach.value, _change(limit, reach.value), reach.proven))
     return relaxations
@@ -221,17 +233,18 @@ def _change(limit: Limit, value: float) -> float:
     return abs(value - limit.value) / max(abs(limit.value), 1e-300)
 
 
-def _joint(problem: SearchProblem) -> tuple[Relaxation, ...]:
+def _joint(problem: SearchProblem, deadline: Deadline) -> tuple[Relaxation, ...]:
     """The architecture that breaks all limits by the smallest common fraction, and the limits it would need.
 
     min t  s.t.  sign * cost_k <= sign * limit_k + t * |limit_k|  for every limit k, over architectures; for a
     maximum the same for each of its entries that the architecture uses, and for its fixed part.
     """
     if problem.variants:
-        every = [changes for single in by_variant(problem).values() if (changes := _joint(single))]
+        every = [changes for single in by_variant(problem).values() if (changes := _joint(single, deadline))]
         return min(every, key=lambda changes: max(item.change for item in changes), default=())
     sums = tuple(limit for limit in problem.limits if limit not in problem.limits_on_maxima)
-    solution = solve_linear(_joint_program(problem, sums), mip_rel_gap=0.0, mip_max_nodes=2 * NODES)
+    model = Model(_joint_program(problem, sums), {"mip_rel_gap": 0.0, "mip_max_nodes": 2 * NODES})
+    solution = model.run(deadline.left)
     if solution.x is None:
         return ()
     layout = problem.space.layout

@@ -3,11 +3,15 @@
 A label has a value (row 0) and one number per cost row (rows 1..m); it is worth keeping only while no
 other label is at least as good in all of them. Where a label came from is remembered as indices into
 the sets it was made of, and architectures are read back for many labels at once by :func:`decode`.
+
+With one cost row there may be one row more, the reach: what a label's value would be at most if nothing had been left out
+for it. Reaches add up as values do, and a label takes over that of those it stands for, so where nothing was left out,
+nothing is lost, however much was left out elsewhere.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +55,7 @@ class Union:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """``data`` has shape (1 + m, n); ``source`` says how to read the labels back."""
+    """``data`` has shape (1 + m, n), or (3, n) with the reach; ``source`` says how to read the labels back."""
 
     data: Array
     source: Choice | Merge | Union | None
@@ -70,6 +74,24 @@ class Labels:
             source = Union(source.stage, source.depths, source.parts, source.part[keep], source.index[keep])
         return Labels(self.data[:, keep], source)
 
+    def standing(self, keep: Indices) -> Labels:
+        """The labels at ``keep``, by rising cost, which stand for all others (one cost row)."""
+        return replace(self.take(keep), data=standing(self.data, keep))
+
+    def tracked(self) -> Labels:
+        """The same labels with their reach (one cost row): that of their own values, where nothing was left out yet."""
+        return self if len(self.data) > 2 else replace(self, data=self.data[[0, 1, 0]])
+
+
+def standing(data: Array, keep: Indices) -> Array:
+    """Columns ``keep``, by rising cost, with the reach (row 2) of all that they stand for.
+
+    A column stands for those that cost as much or more, up to the next one kept; the cheapest must be kept.
+    """
+    result = data[:, keep]
+    np.maximum.at(result[2], np.searchsorted(result[1], data[1], side="right") - 1, data[2])
+    return result
+
 
 def nothing(rows: int) -> Labels:
     """The one label of no decision at all."""
@@ -82,16 +104,21 @@ def choices(stage: int, block: int, data: Array, keep: Indices | None = None) ->
     return Labels(data[:, index], Choice(stage, block, index))
 
 
-def unite(stage: int, depths: tuple[int, ...], parts: list[Labels], rank: int | None = 1) -> Labels:
+def unite(
+    stage: int, depths: tuple[int, ...], parts: list[Labels], rank: int | None = 1, reach: bool = False
+) -> Labels:
     """The labels of a stage: those of each allowed depth (its depth part already added).
 
-    Of all depths together only those that fewer than ``rank`` others beat stay; None: all.
+    Of all depths together only those that fewer than ``rank`` others beat stay; None: all. ``reach``: they have one.
     """
     data = np.concatenate([part.data for part in parts], axis=1)
     part = np.repeat(np.arange(len(parts)), [len(p) for p in parts])
     index = np.concatenate([np.arange(len(p)) for p in parts])
-    keep = np.arange(data.shape[1]) if rank is None or not data.shape[1] else pareto(data, rank)
-    return Labels(data[:, keep], Union(stage, depths, tuple(parts), part[keep], index[keep]))
+    keep = np.arange(data.shape[1])
+    if rank is not None and data.shape[1]:
+        keep = pareto(data[:2] if reach else data, rank)
+    kept = standing(data, keep) if reach else data[:, keep]
+    return Labels(kept, Union(stage, depths, tuple(parts), part[keep], index[keep]))
 
 
 def decode(terms: Terms, labels: Labels, index: Indices) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.search.deadline import NEVER, Deadline
-from binas.search.labels import Labels, Merge
+from binas.search.labels import Labels, Merge, standing
 from binas.search.pareto import pareto
 
 Array = NDArray[np.float64]
@@ -28,6 +28,8 @@ HELD = 1 << 20  # candidates that wait before they are pruned
 HELD_MANY = 1 << 17  # the same with further cost rows, where dominance is dearer to find
 BINS = 4096
 THIN = 40
+ENDS = 1e-3  # the share of a range at each end that is sampled most finely
+FINE = 0.25  # of all samples, those that go there
 
 
 class TooManyError(Exception):
@@ -71,13 +73,15 @@ class _Pool:
     """Candidates of one merge with their flat indices.
 
     ``judged`` rows count for dominance, ``rank`` as in :mod:`binas.search.pareto` (None: nothing is dropped), ``most``
-    labels may stay (twice as many in between); ``step`` is the certified loss of thinning so far.
+    labels may stay (twice as many in between); ``step`` is the certified loss of thinning so far. ``reach``: labels have
+    one (:mod:`binas.search.labels`).
     """
 
     judged: int
     rank: int | None = 1
     most: float = math.inf
     step: float = 0.0
+    reach: bool = False
     parts: list[tuple[Array, Indices]] = field(default_factory=list)
     size: int = 0
     limit: int = 0
@@ -103,14 +107,17 @@ class _Pool:
         flat = self.parts[0][1] if len(self.parts) == 1 else np.concatenate([p[1] for p in self.parts])
         if self.rank is not None and len(flat):
             keep = pareto(data[: self.judged], self.rank)
-            data, flat = data[:, keep], flat[keep]
+            data, flat = self._kept(data, keep), flat[keep]
         self.parts, self.size = [(data, flat)], len(flat)
         return data, flat
 
     def _thin(self) -> None:
         data, flat = self.parts[0]
         keep, self.step = thinned(data[: self.judged], int(self.most), self.step)
-        self.parts, self.size = [(data[:, keep], flat[keep])], len(keep)
+        self.parts, self.size = [(self._kept(data, keep), flat[keep])], len(keep)
+
+    def _kept(self, data: Array, keep: Indices) -> Array:
+        return standing(data, keep) if self.reach else data[:, keep]
 
 
 def thinned(data: Array, most: int, step: float = 0.0) -> tuple[Indices, float]:
@@ -127,6 +134,20 @@ def thinned(data: Array, most: int, step: float = 0.0) -> tuple[Indices, float]:
         step = max(2 * step, power_of_two(spread / most / 4))
         kept = kept[_spaced(data[:, kept], step)]
     return kept, step
+
+
+def sampled(value: Array, most: int) -> tuple[Indices, float]:
+    """At most ``most`` of values that rise with the cost, and how much less than another one of them is at most.
+
+    Finely at both ends: few whole architectures are near the least and the greatest cost, and each part of them is missed;
+    in the middle there are many, and others are as good.
+    """
+    place = (value - value[0]) / max(float(value[-1] - value[0]), 1e-300)
+    warped = np.log((place + ENDS) / (1 - place + ENDS)) / (2 * math.log((1 + ENDS) / ENDS)) + 0.5
+    cells = np.floor((most - 1) * ((1 - FINE) * place + FINE * warped) + 1e-9)
+    first = np.flatnonzero(np.diff(cells, prepend=-1.0))
+    last = np.append(first[1:], len(value)) - 1
+    return first, float((value[last] - value[first]).max(initial=0.0))
 
 
 def _spaced(data: Array, step: float) -> Indices:
@@ -163,24 +184,28 @@ def merge_thinned(
 
     ``needs`` say, per first cost, the least value that can still matter; candidates below one of them
     are dropped before anything is sorted. ``rows`` limits dominance to that many cost rows, which is right
-    when nothing will be added to the result any more.
+    when nothing will be added to the result any more. With one cost row, labels that were thinned, or may be here, know
+    their reach.
     """
     if len(left) < len(right):
         left, right = right, left
     if len(right) == 0:
         none = np.zeros(0, np.intp)
         return Labels(left.data[:, :0], Merge(left, right, none, none)), 0.0
-    thresholds, own = list(needs), None
-    if len(left) * len(right) > DIRECT and left.data.shape[0] == 2:
-        own = _own_threshold(left.data, right.data)
+    thresholds, own, one = list(needs), None, len(caps) == 1
+    reach = one and (len(left.data) + len(right.data) > 4 or len(left) * len(right) > 2 * most)
+    if reach:
+        left, right = left.tracked(), right.tracked()
+    if len(left) * len(right) > DIRECT and one:
+        own = _own_threshold(left.data[:2], right.data[:2])
         thresholds.append(own)
-    pool = _Pool(left.data.shape[0] if rows is None else 1 + rows, 1, most)
+    pool = _Pool(1 + len(caps) if rows is None else 1 + rows, 1, most, reach=reach)
     height = max(1, CHUNK // len(right))
     for start in range(0, len(left), height):
         deadline.check()
         chunk = left.data[:, start : start + height]
         if pool.add(*_candidates(chunk, right.data, caps, thresholds, start)) and own is not None:
-            own.raise_to(*pool.parts[0][0])
+            own.raise_to(*pool.parts[0][0][:2])
     data, flat = pool.prune()
     return Labels(data, Merge(left, right, *np.divmod(flat, len(right)))), pool.step
 
@@ -189,6 +214,7 @@ def _candidates(
     left: Array, right: Array, caps: Array, thresholds: list[Threshold], start: int
 ) -> tuple[Array, Indices]:
     """Sums that pass caps and thresholds, with their flat index (left index * number of right labels + right)."""
+    reach = len(left) > 1 + len(caps)
     sums = [np.add.outer(a, b).ravel() for a, b in zip(left, right, strict=True)]
     index: Indices | None = None
     if left.shape[1] * right.shape[1] == 0:
@@ -197,7 +223,8 @@ def _candidates(
         if cap < np.inf:
             sums, index = _select(sums, index, sums[row] <= cap)
     for threshold in thresholds:
-        sums, index = _select(sums, index, threshold.passes(sums))
+        judged = [sums[2], sums[1]] if reach else sums  # what may stand for something better stays
+        sums, index = _select(sums, index, threshold.passes(judged))
     offset = start * right.shape[1]
     if index is None:
         index = np.arange(sums[0].size)

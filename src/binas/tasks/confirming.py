@@ -56,16 +56,23 @@ def can_confirm(run: Run) -> bool:
 
 
 def confirm(
-    run: Run, result: SearchResult, count: int, estimator: str, keep: Keep, progress: Progress
+    run: Run,
+    result: SearchResult,
+    count: int,
+    time_limit: float | None,
+    estimator: str,
+    keep: Keep,
+    progress: Progress,
 ) -> tuple[SearchResult, Confirmed | None]:
     """The best of the ``count`` best networks under the limits of a result, and what it reaches on unseen images.
 
+    Those are listed within ``time_limit`` seconds, or fewer of them.
     ``keep`` takes the result and candidates in order of preference, and gives back a result with the first of them that
     keeps the limits on the device.
     """
     if result.evaluation is None:
         return result, None
-    items, half = near_optimal(result, count), run.settings(SampleSettings).half
+    items, half = near_optimal(result, count, time_limit), run.settings(SampleSettings).half
     outcomes = measured_outcomes(run, [item.architecture for item in items], half, progress)
     measured = np.stack([outcomes[item.architecture] for item in items])
     predicted = np.array([item.accuracy for item in items])
@@ -103,13 +110,16 @@ def _lead_on_test(run: Run, winner: Architecture, progress: Progress) -> tuple[D
     return difference(found[winner], shares), len(random)
 
 
-def near_optimal(result: SearchResult, count: int) -> list[Evaluation]:
-    """The answer, and where it is proven the best networks after it, ``count`` together; fewer where there are no more."""
+def near_optimal(result: SearchResult, count: int, time_limit: float | None = None) -> list[Evaluation]:
+    """The answer, and where it is proven the best networks after it, ``count`` together.
+
+    Fewer where there are no more, or the time limit (seconds) ends first.
+    """
     assert result.evaluation is not None
     if count == 1 or result.status is not Status.OPTIMAL:
         return [result.evaluation]
     try:
-        items = best_architectures(result.problem, count).items
+        items = best_architectures(result.problem, count, time_limit=time_limit).items
     except ProblemError:  # too many to list
         return [result.evaluation]
     others = [item for item in items if item.architecture != result.architecture]

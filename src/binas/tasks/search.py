@@ -121,7 +121,9 @@ def _work(run: Run, progress: Progress) -> None:
     """Write the answer to each limit, and the frontier for the cost of the first."""
     problem, questions = open_problem(run), run.questions
     resolved = {text: parse_limits(text, run.space, problem.costs, problem.variants) for text in questions}
-    write_text(run.folder / FRONTIER, frontier(problem, resolved[questions[0]][0].cost).to_csv())
+    time_limit = run.settings(SearchSettings).time_limit
+    traced = frontier(problem, resolved[questions[0]][0].cost, time_limit=time_limit)
+    write_text(run.folder / FRONTIER, traced.to_csv())
     for number, (text, limits) in enumerate(resolved.items()):
         if ANSWERS.find(run, text) is None:  # else answered before an interruption
             part = progress.part(number, len(questions), text)
@@ -144,7 +146,8 @@ def answer(run: Run, question: str, problem: SearchProblem, progress: Progress) 
         def keep(found: SearchResult, preferred: Sequence[Evaluation]) -> SearchResult:
             return kept_of(problem, settings, on_device, found, preferred, progress)
 
-        result, confirmed = confirm(run, result, settings.candidates, name, keep, progress)
+        given = settings.candidates, settings.time_limit
+        result, confirmed = confirm(run, result, *given, name, keep, progress)
     record = AnswerRecord.of(question, problem, result, why, name, confirmed)
     for said in (why, confirmed and confirmed.sentence(), *record.remarks):
         if said:
@@ -170,11 +173,11 @@ def search_for(
 
     if not on_device:
         result = search(problem)
-        return result, why_no_answer(result)
+        return result, why_no_answer(result, settings.time_limit)
     done = keep_limits(problem, *_device(problem, settings, progress), search, rest=lambda: time.sleep(REST))
-    return done.result, "" if done.result.architecture else done.sentence() if done.steps else why_no_answer(
-        done.result
-    )
+    if done.result.architecture:
+        return done.result, ""
+    return done.result, done.sentence() if done.steps else why_no_answer(done.result, settings.time_limit)
 
 
 def kept_of(

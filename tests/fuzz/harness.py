@@ -91,6 +91,8 @@ class Ground:
         return outcome, message  # type: ignore[return-value]
 
     def _surely_wrong(self, changed: Mutated) -> bool:
+        if self.reader.foreign:
+            return False
         if self.reader.sealed:
             return True
         if changed.how in ALWAYS_WRONG:

@@ -261,4 +261,6 @@ def _show_diagnosis(diagnosis: Diagnosis) -> None:
     say(f"{diagnosis.cpu}, {diagnosis.cpus} CPUs for this process{load}")
     rows = [(x.backend, x.device, x.version or "-", x.reason or "ready") for x in diagnosis.backends]
     table(("backend", "device", "version", "state"), rows)
+    if diagnosis.bf16 is not None:
+        say(f"bfloat16: {diagnosis.bf16}")
     say(f"energy: {diagnosis.energy or 'readable'}", f"noise: {diagnosis.verdict()}")

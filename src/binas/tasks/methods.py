@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import Field, field_validator
@@ -103,13 +104,17 @@ def run_method(
     identity = _identity(run, question, method, seed, budget)
     path = run.folder / FOLDER / question_name(question) / f"{method}-{seed}-{identity[:8]}.json"
     if exists(path):
-        advice = f"Delete it; `binas methods {run.folder}` makes it again."
-        known = read_typed(MethodRecord, path, advice)
+        known = read_method(path)
         if known.identity == identity:
             return known
     record = _record(run, question, method, seed, budget, identity, progress)
     record.save(path)
     return record
+
+
+def read_method(path: Path) -> MethodRecord:
+    """What a method found, as it was kept."""
+    return read_typed(MethodRecord, path, "Delete it; `binas methods` makes it again.")
 
 
 def searching(run: Run, method: str, budget: int | None) -> Work:

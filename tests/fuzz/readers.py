@@ -26,6 +26,7 @@ from safetensors.torch import load, save
 from small_images import encoded, pixels, write_classes
 from tiny import TINY
 
+from binas.base.files import read_text
 from binas.contributions.journal import Journal as Passes
 from binas.contributions.outcomes import Outcomes
 from binas.costs.analytic import analytic_costs, counted_costs
@@ -870,8 +871,12 @@ READERS: tuple[Reader, ...] = (
     ),
     *(
         Reader(
-            f"idx.{ending}", f"i.{ending}", "bytes", make_packed(ending), lambda f, e=ending: read_idx(f / f"i.{e}", 3)
-        )  # fmt: skip
+            f"idx.{ending}",
+            f"i.{ending}",
+            "bytes",
+            make_packed(ending),
+            lambda f, e=ending: read_idx(f / f"i.{e}", 3),
+        )
         for ending in ("gz", "xz")
     ),
     Reader(
@@ -922,7 +927,7 @@ READERS: tuple[Reader, ...] = (
         "frontier.csv",
         "csv",
         make_frontier,
-        lambda f: Frontier.from_csv((f / "frontier.csv").read_bytes().decode("utf-8", "replace"), problem()),
+        lambda f: Frontier.from_csv(read_text(f / "frontier.csv"), problem()),
     ),
     *(
         Reader(
@@ -950,8 +955,13 @@ READERS: tuple[Reader, ...] = (
     Reader("Parquet", "images.parquet", "bytes", make_parquet, use_table("images.parquet")),
     *(
         Reader(
-            f"saved dataset, {name}", f"saved/train/{name}", form, make_saved, use_table("saved"), foreign=True
-        )  # fmt: skip
+            f"saved dataset, {name}",
+            f"saved/train/{name}",
+            form,
+            make_saved,
+            use_table("saved"),
+            foreign=True,
+        )
         for name, form in (
             ("data-00000-of-00001.arrow", "bytes"),
             ("dataset_info.json", "json"),

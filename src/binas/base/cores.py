@@ -39,7 +39,10 @@ def _paid(quota: Path) -> int | None:
 
 
 CPU_INFO = Path("/proc/cpuinfo")
-ISA, WITHOUT_AMX = "ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16"  # the library's setting, and the most it may be without AMX
+ISA, WITHOUT_AMX = (
+    "ONEDNN_MAX_CPU_ISA",
+    "AVX512_CORE_FP16",
+)  # the library's setting, and the most it may be without AMX
 PRODUCT = "import torch; x = torch.ones(64, 64, dtype=torch.bfloat16); x @ x"
 
 

@@ -127,7 +127,9 @@ def class_names(split: Any, source: DataConfig) -> tuple[str, ...]:
     named = getattr(feature, "names", None)
     if named:
         if not all(isinstance(name, str) for name in named):
-            raise DataError(f"{source.title} has names of classes that are no text; list them in class_names.")
+            raise DataError(
+                f"{source.title} has names of classes that are no text; list them in class_names."
+            )
         return tuple(named)
     if source.streaming:
         raise DataError(f"{source.title} does not name its classes; list them in class_names to stream it.")

@@ -35,7 +35,9 @@ def test_other_ends_of_the_child_are_no_reason(shows_amx, code):
     assert cores.no_bf16(shows_amx, lambda: code) is None
 
 
-@pytest.mark.parametrize("isa, told", [("AVX512_CORE_FP16", False), ("ALL", True), ("AVX10_1_512_AMX", True)])
+@pytest.mark.parametrize(
+    ("isa", "told"), [("AVX512_CORE_FP16", False), ("ALL", True), ("AVX10_1_512_AMX", True)]
+)
 def test_the_environment_may_exclude_them(shows_amx, monkeypatch, isa, told):
     monkeypatch.setenv(cores.ISA, isa)
     assert (cores.no_bf16(shows_amx, dies) is not None) == told

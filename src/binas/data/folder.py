@@ -31,6 +31,7 @@ class Files:
 
     folder: Path
     files: tuple[Path, ...]
+    on_disk: bool = True
 
     def opened(self, row: int) -> Path:
         """The path of a row."""

@@ -46,6 +46,7 @@ class Rows:
     dataset: Any
     column: str
     title: str
+    on_disk: bool = False
 
     def opened(self, row: int) -> BinaryIO:
         """The encoded image of a row."""

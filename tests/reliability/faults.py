@@ -37,6 +37,7 @@ if __name__ == "__main__":
 
 from kills import (
     HUNG,
+    LEFT_OUT,
     LOADED,
     SCENARIOS,
     Killer,
@@ -164,11 +165,12 @@ class Sweep:
 
 
 def _digest(folder: Path) -> str:
-    """Of all files but the lock and the log of what happened when."""
+    """Of all files that a run's end is judged by, but what is removed when a write fails."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.name not in (LOCK, "log.jsonl"):
-            digest.update(f"{path.relative_to(folder)}\n".encode() + path.read_bytes())
+        name = path.relative_to(folder)
+        if path.is_file() and not set(name.parts) & set(LEFT_OUT) and not files.is_unfinished(path):
+            digest.update(f"{name}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 
 

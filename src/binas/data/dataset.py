@@ -59,10 +59,8 @@ class ImageData:
     ) -> ImageData:
         """The same dataset in another process than the one that has checked it; nothing is read."""
         train, validation, test = (
-            _as_known(part, *facts, f"{what} images of {name}")
-            for part, what, *facts in zip(
-                parts, part_names, known.images, known.left_out, known.fingerprints, strict=True
-            )
+            _as_known(part, known, number, f"{part_names[number]} images of {name}")
+            for number, part in enumerate(parts)
         )
         return cls(name, train, validation, test, known.mean, known.std, known.left_out)
 
@@ -123,17 +121,17 @@ class ImageData:
             raise DataError(several(f"{self.name} does not fit the space {space.name!r}", problems, advice))
 
 
-def _as_known(
-    part: IndexedImages, count: int, left_out: Sequence[int], fingerprint: str, what: str
-) -> IndexedImages:
-    """A part without the rows that are left out, with the fingerprint that is known."""
+def _as_known(part: IndexedImages, known: Checked, number: int, what: str) -> IndexedImages:
+    """The part of that number without the rows that are left out, with the fingerprint that is known."""
+    left_out, count = known.left_out[number], known.images[number]
     kept = part.take(np.setdiff1d(np.arange(len(part)), left_out)) if left_out else part
     if len(kept) != count:
         raise DataError(
             f"this process finds {len(kept)} {what}, the first one {count}: the folder must be the same for all of them."
         )
     if isinstance(kept, FileImages):
-        kept.__dict__["fingerprint"] = fingerprint  # a cached property: computed, it would read all files
+        # A cached property: computed, it would read all files.
+        kept.__dict__["fingerprint"] = known.fingerprints[number]
     return kept
 
 

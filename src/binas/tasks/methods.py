@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import Field, field_validator
 
-from binas.base.errors import ProblemError
+from binas.base.errors import FileError, ProblemError
 from binas.base.files import exists
 from binas.base.identity import file_digest, identity_of
 from binas.base.progress import Progress
@@ -114,7 +114,11 @@ def run_method(
 
 def read_method(path: Path) -> MethodRecord:
     """What a method found, as it was kept."""
-    return read_typed(MethodRecord, path, "Delete it; `binas methods` makes it again.")
+    advice = "Delete it; `binas methods` makes it again."
+    found = read_typed(MethodRecord, path, advice)
+    if not 0 <= (found.accuracy or 0) <= 100:
+        raise FileError(f"{path} is damaged: an accuracy of {found.accuracy:g} %. {advice}")
+    return found
 
 
 def searching(run: Run, method: str, budget: int | None) -> Work:

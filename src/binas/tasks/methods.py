@@ -50,6 +50,7 @@ Seeded = TypeVar("Seeded", EstimateSettings, SampleSettings)
 OURS = "binas"
 FOLDER = "methods"
 TOOK = "took.json"
+LONGEST = 1e12  # seconds that any search can have taken
 
 
 class MethodSettings(Settings):
@@ -116,8 +117,8 @@ def read_method(path: Path) -> MethodRecord:
     """What a method found, as it was kept."""
     advice = "Delete it; `binas methods` makes it again."
     found = read_typed(MethodRecord, path, advice)
-    if not 0 <= (found.accuracy or 0) <= 100:
-        raise FileError(f"{path} is damaged: an accuracy of {found.accuracy:g} %. {advice}")
+    if not (0 <= (found.accuracy or 0) <= 100 and 0 <= found.seconds <= LONGEST):
+        raise FileError(f"{path} is damaged: accuracy {found.accuracy} % after {found.seconds:g} s. {advice}")
     return found
 
 

@@ -272,7 +272,7 @@ def test_a_folder_is_listed_by_name_and_one_that_cannot_be_read_is_told(tmp_path
             raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(files, "touch", fails)
-    with pytest.raises(FileError, match="cannot read .*: Input/output error"):
+    with pytest.raises(FileError, match=r"cannot read .*: Input/output error"):
         files.listed(tmp_path)
 
 
@@ -287,7 +287,7 @@ def test_a_folder_is_copied_whole_or_not_at_all_and_removed(tmp_path, monkeypatc
                 raise OSError(28, "No space left on device")
 
         context.setattr(files, "touch", fails)
-        with pytest.raises(FileError, match="No space left.*There is nothing of it there"):
+        with pytest.raises(FileError, match=r"No space left.*There is nothing of it there"):
             files.copy_tree(tmp_path / "a", tmp_path / "b")
     assert not (tmp_path / "b").exists()
     files.copy_tree(tmp_path / "a", tmp_path / "b")

@@ -201,6 +201,8 @@ def load_mlp(path: Path, space: SearchSpace) -> MLPPredictor:
     if not is_regular(path):
         raise FileError(f"cannot read {path}: it is not a regular file. Copy its content into one.")
     text, tensors = _parts(path)
+    if not text:
+        raise EstimatorError(f"{path} is not a binas MLP predictor: it has no header. Fit it again.")
     header = check_typed(
         MLPHeader, parse_json(text, f"the header of {path}"), str(path), "Fit it again.", EstimatorError
     )

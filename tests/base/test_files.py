@@ -257,3 +257,40 @@ class TestYaml:
         assert [document.line(key) for key in keys] == [1, 2, 3, 4, 5]
         assert document.line(("b", 0, "missing")) == 3
         assert document.line(("nowhere",)) == 1
+
+
+def test_a_folder_is_listed_by_name_and_one_that_cannot_be_read_is_told(tmp_path, monkeypatch):
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "x.json").write_text("1")
+    (tmp_path / "a.json").write_text("1")
+    assert [path.name for path in files.listed(tmp_path)] == ["a.json", "b"]
+    assert [path.name for path in files.listed(tmp_path, "*/*.json")] == ["x.json"]
+    assert files.listed(tmp_path / "none") == []
+
+    def fails(doing, path):
+        if doing == "read":
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(files, "touch", fails)
+    with pytest.raises(FileError, match=r"cannot read .*: Input/output error"):
+        files.listed(tmp_path)
+
+
+def test_a_folder_is_copied_whole_or_not_at_all_and_removed(tmp_path, monkeypatch):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x").write_text("1")
+    (tmp_path / ".b.copy").mkdir()  # of a process that was killed
+    with monkeypatch.context() as context:
+
+        def fails(doing, path):
+            if doing == "rename":
+                raise OSError(28, "No space left on device")
+
+        context.setattr(files, "touch", fails)
+        with pytest.raises(FileError, match=r"No space left.*There is nothing of it there"):
+            files.copy_tree(tmp_path / "a", tmp_path / "b")
+    assert not (tmp_path / "b").exists()
+    files.copy_tree(tmp_path / "a", tmp_path / "b")
+    assert (tmp_path / "b" / "x").read_text() == "1"
+    files.remove_tree(tmp_path / "b")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -319,3 +319,11 @@ class TestHostileRows:
         place = "hf://datasets/somebody/photos/a.png"
         monkeypatch.setattr(fsspec, "open", lambda url, mode: io.BytesIO(url.encode()))
         assert opened({"bytes": None, "path": place}).read() == place.encode()
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_rows_that_are_in_two_splits_are_found(tmp_path, cache):
+    made(rows(30)).to_parquet(tmp_path / "train.parquet")
+    made(rows(9)).to_parquet(tmp_path / "test.parquet")
+    with pytest.raises(DataError, match="9 test images are"):
+        load(tmp_path, cache=cache)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from small_images import encoded, pixels, write_classes
 
 from binas.base.errors import DataError
-from binas.data import DataConfig, from_arrays, load_data
+from binas.data import DataConfig, file_images, from_arrays, load_data, overlap
 
 
 def folder(place: Path, test: int = 120) -> Path:
@@ -115,3 +116,49 @@ def test_names_that_are_not_utf_8(tmp_path):
     (tmp_path / "images" / "a").rename(tmp_path / "images" / os.fsdecode(b"\xff"))
     with pytest.raises(DataError, match="not named in UTF-8"):
         load(tmp_path / "images")
+
+
+@pytest.mark.parametrize("how", ["link", "hard link"])
+def test_links_are_found_even_where_nothing_is_checked(tmp_path, how):
+    place = folder(tmp_path, test=4)
+    source, target = place / "train" / "a" / "003.png", place / "test" / "a" / "new.png"
+    {"link": os.symlink, "hard link": os.link}[how](source, target)
+    with pytest.raises(DataError, match=r"1 of 9 test images are train images as well"):
+        load(place, cache=False, check_images=False)
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_another_process_reads_only_what_it_uses(tmp_path, monkeypatch, cache):
+    place, opened = folder(tmp_path), []
+    shutil.copy(place / "train" / "a" / "001.png", place / "test" / "b" / "copy.png")
+    first = load(place, cache=cache)
+    assert first.checked is not None
+    decode = file_images.decode
+
+    def counted(source, *given):
+        opened.append(source)
+        return decode(source, *given)
+
+    monkeypatch.setattr(file_images, "decode", counted)
+    monkeypatch.setattr(overlap, "open_regular", None)  # nothing is compared
+    with file_images.checked_elsewhere(first.checked):
+        other = load(place, cache=cache)
+        assert other.fingerprint() == first.fingerprint()
+    assert (other.mean, other.std, other.left_out) == (first.mean, first.std, first.left_out)
+    assert not opened
+    mine = [batch for _ in range(2) for batch in other.train.batches(6, places=[1, 4])]
+    assert len(opened) == sum(map(len, mine)) // (2 if cache else 1)
+    whole = list(first.train.batches(6))
+    assert all(
+        torch.equal(a.images, b.images[[1, 4]]) for a, b in zip(mine, whole, strict=False) if len(b) > 4
+    )
+    assert sum(map(len, other.left_out)) == 1
+    assert other.test.fingerprint == first.test.fingerprint
+
+
+def test_another_process_that_sees_other_files_says_so(tmp_path):
+    place = folder(tmp_path, test=4)
+    known = load(place).checked
+    (place / "test" / "a" / "000.png").unlink()
+    with file_images.checked_elsewhere(known), pytest.raises(DataError, match=r"7 test images.*first one 8"):
+        load(place)

@@ -41,6 +41,8 @@ class Finding:
     how: str
     outcome: Outcome
     message: str = ""
+    seconds: float = 0.0  # of the processor
+    memory: int = 0  # bytes that were in use at once, above what was before
 
 
 class Ground:
@@ -63,12 +65,12 @@ class Ground:
     def judge(self, number: int, changed: Mutated) -> Finding:
         """The reader on one change."""
         self.path.write_bytes(changed.content)
-        outcome, message = self._outcome(changed)
+        found = self._outcome(changed)
         self.path.unlink()
         self.path.write_bytes(self.right)
-        return Finding(self.reader.name, number, changed.how, outcome, message)
+        return Finding(self.reader.name, number, changed.how, *found)
 
-    def _outcome(self, changed: Mutated) -> tuple[Outcome, str]:
+    def _outcome(self, changed: Mutated) -> tuple[Outcome, str, float, int]:
         before, start = _peak_bytes(reset=True), time.process_time()
         try:
             with warnings.catch_warnings(), _given_up():
@@ -84,13 +86,16 @@ class Ground:
             outcome, message = "hang", "given up"
         except Exception:
             outcome, message = "traceback", traceback.format_exc()
-        if time.process_time() - start > MOST_SECONDS:
-            outcome, message = "hang", f"{time.process_time() - start:.1f} s; {message[:500]}"
-        if _peak_bytes() - before > MOST_BYTES:
-            outcome, message = "memory", f"{(_peak_bytes() - before) / 2**30:.1f} GiB; {message[:500]}"
-        return outcome, message  # type: ignore[return-value]
+        seconds, memory = time.process_time() - start, max(0, _peak_bytes() - before)
+        if seconds > MOST_SECONDS:
+            outcome, message = "hang", f"{seconds:.1f} s; {message[:500]}"
+        if memory > MOST_BYTES:
+            outcome, message = "memory", f"{memory / 2**30:.1f} GiB; {message[:500]}"
+        return outcome, message, seconds, memory  # type: ignore[return-value]
 
     def _surely_wrong(self, changed: Mutated) -> bool:
+        if self.reader.foreign:
+            return False
         if self.reader.sealed:
             return True
         if changed.how in ALWAYS_WRONG:

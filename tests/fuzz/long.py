@@ -36,6 +36,7 @@ def main() -> int:
         )
     each = -(-given.inputs // len(chosen))
     total: Counter[str] = Counter()
+    slowest, largest = Finding("", 0, "", "refused"), Finding("", 0, "", "refused")
     with tempfile.TemporaryDirectory() as place:
         for number, reader in enumerate(chosen):
             start = time.process_time()
@@ -43,9 +44,14 @@ def main() -> int:
             findings = [ground.trial(given.first + i) for i in range(each)]
             counts = Counter(finding.outcome for finding in findings)
             total += counts
+            slowest = max(slowest, *findings, key=lambda finding: finding.seconds)
+            largest = max(largest, *findings, key=lambda finding: finding.memory)
+            findings = [finding for finding in findings if finding.outcome in BAD]
             print(f"{reader.name:24} {dict(counts)} {time.process_time() - start:.0f} s", flush=True)
-            _show([finding for finding in findings if finding.outcome in BAD], given.show)
+            _show(findings, given.show)
     print(f"{total.total()} inputs: {dict(total)}")
+    print(f"longest {slowest.seconds:.2f} s ({slowest.reader} #{slowest.number}), ", end="")
+    print(f"most memory {largest.memory / 2**20:.0f} MiB ({largest.reader} #{largest.number})")
     return int(any(total[bad] for bad in BAD))
 
 

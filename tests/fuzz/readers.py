@@ -7,8 +7,11 @@ goes on to what the program does next with it (ranges, predictions, sentences): 
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
+import lzma
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -18,10 +21,12 @@ from typing import Any
 import numpy as np
 import torch
 from own_models import SIDE, Basic, ResNet
-from safetensors.torch import save
-from small_images import pixels, write_classes
+from safetensors import safe_open
+from safetensors.torch import load, save
+from small_images import encoded, pixels, write_classes
 from tiny import TINY
 
+from binas.base.files import read_text
 from binas.contributions.journal import Journal as Passes
 from binas.contributions.outcomes import Outcomes
 from binas.costs.analytic import analytic_costs, counted_costs
@@ -45,6 +50,7 @@ from binas.search.answers import AnswerRecord
 from binas.search.confirming import Confirmed
 from binas.search.frontier import Frontier, frontier
 from binas.search.limits import parse_limits
+from binas.search.methods import MethodRecord, limit_uses, summarise
 from binas.search.problem import SearchProblem
 from binas.search.rivals import Comparison, Leads, Percents, Rival
 from binas.search.solve import solve
@@ -70,6 +76,9 @@ from binas.tables import (
 from binas.tables.entries import SpaceReference, reference
 from binas.tables.samples import pack
 from binas.tasks.artefacts import ANSWERS, COMPARISONS, DATA, read_network
+from binas.tasks.confirming import NetworkOutcomes, known_outcomes
+from binas.tasks.finetune import has_inputs
+from binas.tasks.methods import read_method
 from binas.tasks.outlook import Rates
 from binas.training.checkpoint import (
     load_checkpoint,
@@ -91,7 +100,7 @@ class Reader:
 
     ``make`` writes right files into an empty folder; ``file`` is changed (for ``text`` the content is handed over itself);
     ``read`` reads it. ``free`` are parts of the file that may hold anything of their type; ``sealed`` files carry a hash, so
-    that any change must be found.
+    that any change must be found; ``foreign`` ones are read by another library, which decides what is wrong in them.
     """
 
     name: str
@@ -101,12 +110,16 @@ class Reader:
     read: Callable[[Path], Any]
     free: tuple[str, ...] = ()
     sealed: bool = False
+    foreign: bool = False
 
 
 @cache
 def space() -> SearchSpace:
     """A space that can be built and counted."""
     return space_from_yaml(TINY)
+
+
+FIRST = str(space().extreme())
 
 
 @cache
@@ -547,6 +560,122 @@ def use_predictor(folder: Path) -> None:
     load_predictor(folder / "predictor.json", space()).predict([space().extreme(), space().extreme(False)])
 
 
+@cache
+def mlp() -> bytes:
+    """The file of a small perceptron that learned from the samples."""
+    import tempfile
+
+    from binas.estimators.mlp import MLPPredictor
+
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "predictor.safetensors"
+        MLPPredictor(hidden=(6, 4), epochs=2).fit(samples()).save(path)
+        return path.read_bytes()
+
+
+def make_mlp(folder: Path) -> None:
+    """A perceptron as it is kept."""
+    (folder / "predictor.safetensors").write_bytes(mlp())
+
+
+def use_mlp(folder: Path) -> None:
+    """Its predictions."""
+    found = load_predictor(folder / "predictor.safetensors", space())
+    found.predict([space().extreme(), space().extreme(False)])
+
+
+def make_mlp_header(folder: Path) -> None:
+    """What the file of a perceptron says about its tensors, and the file."""
+    make_mlp(folder)
+    with safe_open(folder / "predictor.safetensors", framework="pt") as file:
+        (folder / "header.json").write_text(file.metadata()["binas"])
+
+
+def use_mlp_header(folder: Path) -> None:
+    """The same tensors with another header."""
+    text = (folder / "header.json").read_bytes().decode("utf-8", "replace")
+    (folder / "predictor.safetensors").write_bytes(save(load(mlp()), {"binas": text}))
+    use_mlp(folder)
+
+
+def make_method(folder: Path) -> None:
+    """What a method of others found."""
+    uses = limit_uses(problem(), space().extreme(False))
+    MethodRecord(
+        method="random", question=QUESTION, seed=0, budget=100, identity="0" * 16, architecture=str(space().extreme(False)),
+        limits=uses, accuracy=61.0, error=2.0, images=40, evaluations=100, gradients=0, shared=False, seconds=3.0,
+    ).save(folder / "method.json")  # fmt: skip
+
+
+def use_method(folder: Path) -> None:
+    """The summary of a method."""
+    for item in summarise([read_method(folder / "method.json")] * 2):
+        item.violation, item.spread  # noqa: B018
+
+
+INPUTS = {"seed": 0, "mixed_precision": None, "epochs": 2, "heaviest": "0" * 16}
+
+
+def make_outcomes(folder: Path) -> None:
+    """Which images a network classifies rightly."""
+    correct = np.arange(40) % 3 == 0
+    NetworkOutcomes(architecture=FIRST, identity="0" * 16, images=40, correct=pack(correct)).save(
+        folder / "network.json"
+    )
+
+
+def use_outcomes(folder: Path) -> None:
+    """The share of right ones."""
+    found = known_outcomes(folder / "network.json", FIRST, "0" * 16)
+    assert found is None or np.isfinite(found.mean())
+
+
+def table() -> Any:
+    """Twelve images and their labels as a table of ``datasets``, which asks nobody and keeps nothing beyond this process."""
+    import tempfile
+
+    import datasets
+
+    datasets.config.HF_DATASETS_CACHE = Path(tempfile.mkdtemp(prefix="binas-fuzz-"))
+    datasets.disable_progress_bars()
+    images = [{"bytes": encoded(image), "path": None} for image in pixels(12, 6, 6)]
+    form = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["a", "b"])})
+    return datasets.Dataset.from_dict({"image": images, "label": [0, 1] * 6}, features=form)
+
+
+def make_parquet(folder: Path) -> None:
+    """A Parquet file of images."""
+    table().to_parquet(folder / "images.parquet")
+
+
+def make_saved(folder: Path) -> None:
+    """A dataset as ``save_to_disk`` writes it."""
+    import datasets
+
+    datasets.DatasetDict(train=table()).save_to_disk(folder / "saved")
+
+
+def use_table(name: str) -> Callable[[Path], None]:
+    """The images of a table; what ``datasets`` made of it is removed again."""
+    read = use_data(kind="huggingface", path=name, size=6)
+
+    def and_forget(folder: Path) -> None:
+        import datasets
+
+        try:
+            read(folder)
+        finally:
+            shutil.rmtree(datasets.config.HF_DATASETS_CACHE, ignore_errors=True)
+
+    return and_forget
+
+
+def make_packed(ending: str) -> Callable[[Path], None]:
+    """An idx file, compressed."""
+    packed = {"gz": gzip.compress, "xz": lzma.compress}[ending]
+    return lambda folder: _write(packed(idx_bytes(pixels(20, channels=1)[..., 0])), f"i.{ending}")(folder)
+
+
 def use_limits(text: str) -> None:
     """Limits on the costs of a table."""
     for limit in parse_limits(text, space(), costs().costs):
@@ -620,7 +749,6 @@ def _conditions(text: str) -> None:
     parse_conditions(text)
 
 
-FIRST = str(space().extreme())
 READERS: tuple[Reader, ...] = (
     Reader(
         "space.yaml",
@@ -741,7 +869,16 @@ READERS: tuple[Reader, ...] = (
         _write(idx_bytes(pixels(20, channels=1)[..., 0]), "i"),
         lambda f: read_idx(f / "i", 3),
     ),
-    Reader("idx.gz", "i.gz", "bytes", lambda f: _gzip(f / "i.gz"), lambda f: read_idx(f / "i.gz", 3)),
+    *(
+        Reader(
+            f"idx.{ending}",
+            f"i.{ending}",
+            "bytes",
+            make_packed(ending),
+            lambda f, e=ending: read_idx(f / f"i.{e}", 3),
+        )
+        for ending in ("gz", "xz")
+    ),
     Reader(
         "image folder",
         "images/a/000.png",
@@ -790,7 +927,7 @@ READERS: tuple[Reader, ...] = (
         "frontier.csv",
         "csv",
         make_frontier,
-        lambda f: Frontier.from_csv((f / "frontier.csv").read_bytes().decode("utf-8", "replace"), problem()),
+        lambda f: Frontier.from_csv(read_text(f / "frontier.csv"), problem()),
     ),
     *(
         Reader(
@@ -803,10 +940,32 @@ READERS: tuple[Reader, ...] = (
         )
         for kind in ("additive", "pairs", "gaussian-process")
     ),
+    Reader("predictor mlp", "predictor.safetensors", "bytes", make_mlp, use_mlp),
+    Reader("header of mlp", "header.json", "json", make_mlp_header, use_mlp_header, ("space.name",)),
+    Reader("found by methods", "method.json", "json", make_method, use_method),
+    Reader(
+        "inputs of a network",
+        "inputs.json",
+        "json",
+        _write(json.dumps(INPUTS), "inputs.json"),
+        lambda f: has_inputs(f, INPUTS),
+        ("",),
+    ),
+    Reader("outcomes of a network", "network.json", "json", make_outcomes, use_outcomes),
+    Reader("Parquet", "images.parquet", "bytes", make_parquet, use_table("images.parquet")),
+    *(
+        Reader(
+            f"saved dataset, {name}",
+            f"saved/train/{name}",
+            form,
+            make_saved,
+            use_table("saved"),
+            foreign=True,
+        )
+        for name, form in (
+            ("data-00000-of-00001.arrow", "bytes"),
+            ("dataset_info.json", "json"),
+            ("state.json", "json"),
+        )
+    ),
 )
-
-
-def _gzip(path: Path) -> None:
-    import gzip
-
-    path.write_bytes(gzip.compress(idx_bytes(pixels(20, channels=1)[..., 0])))

@@ -241,7 +241,7 @@ def last_words(output: Path) -> str:
 
 def differences(whole: Path, other: Path) -> list[str]:
     """How the files of a run differ from those of another that must be the same."""
-    was, now = dict(_contents(whole)), dict(_contents(other))
+    was, now = dict(run_contents(whole)), dict(run_contents(other))
     lost = [f"{name} is missing" for name in sorted(was.keys() - now.keys())]
     more = [f"{name} was left behind" for name in sorted(now.keys() - was.keys())]
     return [
@@ -251,7 +251,7 @@ def differences(whole: Path, other: Path) -> list[str]:
     ]
 
 
-def _contents(folder: Path) -> Iterator[tuple[str, Any]]:
+def run_contents(folder: Path) -> Iterator[tuple[str, Any]]:
     """The files of a run without recorded times and without where the run is."""
     for path in folder.rglob("*"):
         name = path.relative_to(folder)

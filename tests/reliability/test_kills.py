@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from faults import Breaker
+from faults import Breaker, sweep
 from kills import SCENARIOS, Killer
 
 from binas.base import files
@@ -25,6 +25,12 @@ def test_a_run_on_a_disk_that_fails_says_where_and_goes_on_later(tmp_path):
     breaker.run(SCENARIOS[0], 6)
     assert breaker.kills == 6
     assert breaker.problems == []
+
+
+@pytest.mark.slow
+def test_a_sweep_lets_each_operation_fail_once(tmp_path, capsys):
+    assert sweep(tmp_path, 200, 6) == 0
+    assert "6 faults, each at another operation" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("doing", ["write", "create", "sync", "rename"])

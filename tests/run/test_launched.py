@@ -41,10 +41,20 @@ def ended(processes):
     return [process.returncode for process in processes], said
 
 
+LAUNCHERS = {
+    "torchrun": ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"],
+    "accelerate": [
+        *("-m", "accelerate.commands.launch", "--cpu", "--num_processes=2", "--num_machines=1"),
+        *("--mixed_precision=no", "--dynamo_backend=no", "--num_cpu_threads_per_process=1"),
+        "--main_process_port=0",
+    ],
+}
+
+
 @pytest.mark.slow
-def test_a_run_under_torchrun_is_that_of_one_process(tmp_path):
+@pytest.mark.parametrize("launcher", LAUNCHERS.values(), ids=LAUNCHERS)
+def test_a_run_under_a_launcher_is_that_of_one_process(tmp_path, launcher):
     config = write_config(tmp_path, compare={"random": 2, "tune": 1})
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     for out, before in (("alone", []), ("launched", launcher)):
         command = [sys.executable, *before, *CALL, "run", config, "--out", tmp_path / out, *SHARDS, "--quiet"]
         done = subprocess.run(

@@ -12,6 +12,7 @@ import errno
 import json
 import math
 import os
+import shutil
 import stat
 import tempfile
 from collections import Counter
@@ -192,6 +193,34 @@ def move(path: Path, to: Path) -> None:
     with writing(to, f"{_shown(path)} is where it was."):
         to.parent.mkdir(parents=True, exist_ok=True)
         path.rename(to)
+
+
+def remove_tree(folder: Path) -> None:
+    """Delete a folder and all that is in it."""
+    with writing(folder):
+        shutil.rmtree(folder)
+
+
+def copy_tree(folder: Path, to: Path) -> None:
+    """Copy a folder to a place where nothing is, all of it or nothing: beside it first, then renamed."""
+    half = to.with_name(f".{to.name}.copy")
+    with writing(to, "There is nothing of it there."):
+        shutil.rmtree(half, ignore_errors=True)  # of a process that was killed
+        shutil.copytree(folder, half)
+        touch("rename", to)
+        half.rename(to)
+
+
+def listed(folder: Path, pattern: str = "*") -> list[Path]:
+    """What fits a pattern in a folder, by name; nothing where there is no folder.
+
+    A folder that cannot be read is an error: what is in it must not pass for missing.
+    """
+    if not exists(folder):
+        return []
+    with reading(folder):
+        os.scandir(folder).close()  # ``glob`` would say nothing
+        return sorted(folder.glob(pattern))
 
 
 def exists(path: Path) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from binas.base import files
 from binas.base.errors import FileError
 
 FILE = ".lock"
@@ -20,6 +21,7 @@ def locked(folder: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     try:
+        files.touch("write", folder / FILE)
         folder.mkdir(parents=True, exist_ok=True)
         # A soft lock is a file that outlives a process that dies, so it is no way out where there are no locks.
         lock = FileLock(folder / FILE, timeout=0, fallback_to_soft=False)

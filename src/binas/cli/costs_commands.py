@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from binas.base.errors import FileError, MeasureError
-from binas.base.files import exists
+from binas.base.files import exists, remove
 from binas.cli.options import Plot, Space, command, with_options
 from binas.cli.output import Reply, say, table
 from binas.cli.views import check_plot, show_costs, with_plot
@@ -191,7 +191,7 @@ def verify(
         done = verify_again(costs, name, settings, journal, progress)
     better = replace(costs, costs={**costs.costs, name: done.cost})
     better.save(file)
-    journal.unlink(missing_ok=True)
+    remove(journal)
     kept = done.cost.values is costs[name].values
     replaced = "a new table would do better, so it was replaced by what was measured now"
     end = f"{file}: {'no new table would do better, so its numbers stay' if kept else replaced}."
@@ -261,4 +261,6 @@ def _show_diagnosis(diagnosis: Diagnosis) -> None:
     say(f"{diagnosis.cpu}, {diagnosis.cpus} CPUs for this process{load}")
     rows = [(x.backend, x.device, x.version or "-", x.reason or "ready") for x in diagnosis.backends]
     table(("backend", "device", "version", "state"), rows)
+    if diagnosis.bf16 is not None:
+        say(f"bfloat16: {diagnosis.bf16}")
     say(f"energy: {diagnosis.energy or 'readable'}", f"noise: {diagnosis.verdict()}")

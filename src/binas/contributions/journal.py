@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import CheckpointError, FileError
-from binas.base.files import dump_json, exists, read_bytes, read_json, remove, write_bytes, write_text
+from binas.base.files import dump_json, exists, listed, read_bytes, read_json, remove, write_bytes, write_text
 from binas.base.identity import changes
 from binas.contributions.outcomes import Outcomes, first_impossible
 
@@ -46,7 +46,7 @@ class Journal:
 
     def clear(self) -> None:
         """Remove all passes, then the header: passes without one belong to nobody and are removed as well."""
-        for path in [*self.folder.glob("pass-*.npy"), *self.folder.glob(".pass-*")]:
+        for path in [*listed(self.folder, "pass-*.npy"), *listed(self.folder, ".pass-*")]:
             remove(path)
         remove(self.folder / HEADER)
 

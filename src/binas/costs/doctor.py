@@ -8,7 +8,7 @@ import platform
 from dataclasses import dataclass
 from typing import Any
 
-from binas.base.cores import usable_cores
+from binas.base.cores import no_bf16, usable_cores
 from binas.base.packages import installed_version
 from binas.costs.backends import BACKENDS, Backend, make_backend
 from binas.costs.machine import cpu_name
@@ -35,7 +35,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Everything ``binas doctor`` prints. ``noise`` is the control's time in seconds; None when nothing runs it."""
+    """Everything ``binas doctor`` prints. ``noise`` is the control's time in seconds; None when nothing runs it.
+
+    ``bf16`` says why nothing can compute in bfloat16 on this CPU.
+    """
 
     versions: dict[str, str | None]
     cpu: str
@@ -44,6 +47,7 @@ class Diagnosis:
     backends: tuple[Finding, ...]
     energy: str | None
     noise: Estimate | None
+    bf16: str | None = None
 
     def verdict(self) -> str:
         """How quiet the machine is, for people."""
@@ -68,6 +72,7 @@ class Diagnosis:
                 for f in self.backends
             ],
             "energy_missing": self.energy,
+            "bfloat16_missing": self.bf16,
             "noise": None
             if noise is None
             else {"control_seconds": noise.value, "spread": noise.spread, "uncertainty": noise.uncertainty},
@@ -81,7 +86,8 @@ def diagnose() -> Diagnosis:
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     energy = None if energy_zones() else "no readable counters in /sys/class/powercap; import energy instead"
     noise = noise_of(Settings(backend=usable[0])) if usable else None
-    return Diagnosis(_versions(), cpu_name(), usable_cores(), load, findings, energy, noise)
+    bf16 = no_bf16() if installed_version("torch") else None
+    return Diagnosis(_versions(), cpu_name(), usable_cores(), load, findings, energy, noise, bf16)
 
 
 def noise_of(settings: Settings, samples: int = NOISE_SAMPLES) -> Estimate:

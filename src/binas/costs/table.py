@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, field_validator
 
 from binas.base.errors import TableError
-from binas.base.files import remove
+from binas.base.files import listed, remove
 from binas.base.progress import Progress
 from binas.base.settings import OneOrMore
 from binas.costs.analytic import counted_costs
@@ -142,7 +142,7 @@ def write_costs(
     """Measure, write the table, then drop the samples it was made of."""
     table = measure_costs(space, settings, out, progress, fresh)
     table.save(out)
-    for journal in out.parent.glob(f"{out.name}{JOURNAL}*"):
+    for journal in listed(out.parent, f"{out.name}{JOURNAL}*"):
         remove(journal)
     return table
 

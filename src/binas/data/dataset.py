@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,8 @@ import torch
 from torch import Tensor
 
 from binas.base.errors import DataError, several
-from binas.data.images import ArrayImages, Images
+from binas.data.file_images import Checked, FileImages
+from binas.data.images import ArrayImages, Images, IndexedImages
 
 if TYPE_CHECKING:
     from binas.space import SearchSpace
@@ -25,7 +27,8 @@ class ImageData:
     """Three sets of images that share none.
 
     ``mean`` and ``std`` per channel of pixels in 0..1 are what images are normalised with: those of the training images,
-    or what the rules of a space say (:meth:`for_space`).
+    or what the rules of a space say (:meth:`for_space`). ``left_out`` are rows of each part, as it was found, that a later
+    one has as well.
     """
 
     name: str
@@ -34,6 +37,7 @@ class ImageData:
     test: Images
     mean: PerChannel
     std: PerChannel
+    left_out: tuple[tuple[int, ...], ...] = ((), (), ())
 
     def __post_init__(self) -> None:
         for part in (self.validation, self.test):
@@ -48,6 +52,26 @@ class ImageData:
         """The dataset of three sets, with the statistics of the training images."""
         mean, std = channel_statistics(train)
         return cls(name, train, validation, test, mean, std)
+
+    @classmethod
+    def of_checked(
+        cls, name: str, parts: Sequence[IndexedImages], known: Checked, part_names: Sequence[str]
+    ) -> ImageData:
+        """The same dataset in another process than the one that has checked it; nothing is read."""
+        train, validation, test = (
+            _as_known(part, known, number, f"{part_names[number]} images of {name}")
+            for number, part in enumerate(parts)
+        )
+        return cls(name, train, validation, test, known.mean, known.std, known.left_out)
+
+    @property
+    def checked(self) -> Checked | None:
+        """What other processes need not find out again; None for streams, which are read as they come."""
+        parts = (self.train, self.validation, self.test)
+        if not all(part.indexed for part in parts):
+            return None
+        counts = tuple(len(part) for part in parts)
+        return Checked(counts, self.left_out, tuple(part.fingerprint for part in parts), self.mean, self.std)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -95,6 +119,20 @@ class ImageData:
         if problems:
             advice = "Change channels, resolution and classes of the space, or channels and size of the data."
             raise DataError(several(f"{self.name} does not fit the space {space.name!r}", problems, advice))
+
+
+def _as_known(part: IndexedImages, known: Checked, number: int, what: str) -> IndexedImages:
+    """The part of that number without the rows that are left out, with the fingerprint that is known."""
+    left_out, count = known.left_out[number], known.images[number]
+    kept = part.take(np.setdiff1d(np.arange(len(part)), left_out)) if left_out else part
+    if len(kept) != count:
+        raise DataError(
+            f"this process finds {len(kept)} {what}, the first one {count}: the folder must be the same for all of them."
+        )
+    if isinstance(kept, FileImages):
+        # A cached property: computed, it would read all files.
+        kept.__dict__["fingerprint"] = known.fingerprints[number]
+    return kept
 
 
 def _describe(part: Images) -> str:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from binas.base.errors import DataError, several
+from binas.data.config import PARTS
 from binas.data.dataset import ImageData
-from binas.data.file_images import FileImages, fits_memory, prepare
+from binas.data.file_images import FileImages, fits_memory, known_elsewhere, prepare
 from binas.data.images import IndexedImages
-from binas.data.overlap import keep_apart
+from binas.data.overlap import keep_apart, without
 
 Rows = NDArray[np.int64]
 
@@ -46,12 +47,18 @@ def divide(
     """The dataset of the parts given, with the missing ones split off class by class; every image is checked.
 
     ``cache`` and ``check`` are for images in files; see :func:`binas.data.file_images.prepare`. Images that are in two parts
-    are found by their content (:func:`binas.data.overlap.keep_apart`), those in files if ``check``.
+    are found by their content (:func:`binas.data.overlap.keep_apart`), of those in files without ``check`` only links.
     """
     found = divided(name, parts, how)
     ready = prepare(found, cache, check)
-    compared = check or not any(isinstance(part, FileImages) for part in found)
-    return ImageData.of(name, *(keep_apart(name, found, ready) if compared else ready))
+    known = known_elsewhere()
+    if known is not None:
+        return ImageData.of_checked(name, ready, known, PARTS)
+    content = check or not any(isinstance(part, FileImages) for part in found)
+    gone = keep_apart(name, found, ready, content)
+    left_out = tuple(tuple(sorted(gone.get(number, ()))) for number in range(len(PARTS)))
+    kept = [without(part, rows) for part, rows in zip(ready, left_out, strict=True)]
+    return replace(ImageData.of(name, *kept), left_out=left_out)
 
 
 def glimpse(

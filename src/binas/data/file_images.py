@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
@@ -32,6 +33,11 @@ Result = TypeVar("Result")
 
 class Source(Protocol):
     """A numbered collection of encoded images: files of a folder, or rows of a table."""
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether every image is a file of its own."""
+        ...
 
     def opened(self, row: int) -> Path | BinaryIO:
         """The encoded image of a row, as a path or a stream of bytes."""
@@ -185,6 +191,56 @@ class KeptImages(ArrayImages):
         return self.files.batches(size, **given, crop=crop)  # type: ignore[arg-type]
 
 
+class LazyImages(FileImages):
+    """Images of files, each kept in memory from its first use on: for a process that needs only some of them.
+
+    What is taken from a set shares what is kept.
+    """
+
+    kept: dict[int, Tensor]
+
+    @classmethod
+    def of(cls, files: FileImages, kept: dict[int, Tensor] | None = None) -> LazyImages:
+        """The same images, of which ``kept`` are decoded already, by the rows of their source."""
+        images = cls(files.source, files.labels, files.classes, files.form, files.rows)
+        images.kept = {} if kept is None else kept
+        return images
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """That of the same images in memory, which decodes them all."""
+        pixels = stacked([self.decode(index) for index in range(len(self))], self)
+        return ArrayImages(pixels, self.labels, self.classes).fingerprint
+
+    def take(self, indices: Indices) -> LazyImages:
+        """A set of the images at ``indices``, in that order; nothing is read."""
+        return LazyImages.of(super().take(indices), self.kept)
+
+    def decode(self, index: int, crop: tuple[float, int, int] | None = None) -> Tensor:
+        """The image at ``index``, decoded at most once, or a random part of it; see :meth:`FileImages.decode`."""
+        row = int(self.rows[index])
+        if crop is not None:
+            return super().decode(index, crop)
+        if row not in self.kept:
+            self.kept[row] = super().decode(index)
+        return self.kept[row]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What one process has found out about the images of a dataset, so that others need not: of each part in turn.
+
+    ``images`` are how many there are, ``left_out`` rows that a later part has as well; ``mean`` and ``std`` those of the
+    training images.
+    """
+
+    images: tuple[int, ...]
+    left_out: tuple[tuple[int, ...], ...]
+    fingerprints: tuple[str, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
 def stacked(images: Sequence[Tensor], like: Images) -> Tensor:
     """Decoded images of a set as one tensor (n, c, h, w); there may be none."""
     return (
@@ -198,18 +254,21 @@ def fits_memory(parts: Sequence[IndexedImages]) -> bool:
     return sum(len(part) * part.channels * part.size[0] * part.size[1] for part in in_files) <= CACHED_BYTES
 
 
-def prepare(parts: Sequence[IndexedImages], cache: bool | None, check: bool) -> list[Images]:
+def prepare(parts: Sequence[IndexedImages], cache: bool | None, check: bool) -> list[IndexedImages]:
     """The parts, with those in files decoded into memory or checked; all unreadable images in one error.
 
     ``cache`` True decodes into memory, False leaves images in files, None decides by size (``CACHED_BYTES``
     for all parts). Images left in files are decoded once if ``check``, else only their headers are read.
     """
     keep = fits_memory(parts) if cache is None else cache
-    ready: list[Images] = []
+    ready: list[IndexedImages] = []
     problems: list[str] = []
     for part in parts:
         if not isinstance(part, FileImages) or (_checked.get() and not keep):
             ready.append(part)
+            continue
+        if _known.get() is not None:
+            ready.append(LazyImages.of(part))
             continue
         kept, unreadable = part.cache() if keep else (part, part.unreadable(check))
         ready.append(kept)
@@ -219,16 +278,26 @@ def prepare(parts: Sequence[IndexedImages], cache: bool | None, check: bool) -> 
 
 
 _checked = ContextVar("images left in files were checked", default=False)
+_known = ContextVar[Checked | None]("what another process has found out", default=None)
 
 
 @contextmanager
-def checked_elsewhere() -> Iterator[None]:
-    """Within it images that are left in files are not looked at before they are used: another process did that."""
-    before = _checked.set(True)
+def checked_elsewhere(known: Checked | None = None) -> Iterator[None]:
+    """Within it images that are left in files are not looked at before they are used: another process did that.
+
+    With ``known`` nor are any compared with each other or decoded before: that process has told what it found.
+    """
+    before, known_before = _checked.set(True), _known.set(known)
     try:
         yield
     finally:
         _checked.reset(before)
+        _known.reset(known_before)
+
+
+def known_elsewhere() -> Checked | None:
+    """What another process has found out about the images that are being read."""
+    return _known.get()
 
 
 def refuse(problems: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from binas.base.errors import DataError, several
-from binas.base.files import is_regular, open_regular
+from binas.base.files import exists, is_regular, listed, open_regular
 from binas.data.config import USUAL_NAMES, Format, Names
 from binas.data.decoding import FORMATS
 from binas.data.division import Parts
@@ -31,6 +31,7 @@ class Files:
 
     folder: Path
     files: tuple[Path, ...]
+    on_disk: bool = True
 
     def opened(self, row: int) -> Path:
         """The path of a row."""
@@ -93,12 +94,9 @@ def _labelled(folder: Path, root: Path, classes: tuple[str, ...], form: Format) 
 
 def _children(folder: Path) -> list[Path]:
     """Subfolders by name."""
-    try:
-        return sorted(
-            child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(".")
-        )
-    except (OSError, ValueError):  # not there, not a folder, not a path
+    if not exists(folder) or not folder.is_dir():
         return []
+    return [child for child in listed(folder) if child.is_dir() and not child.name.startswith(".")]
 
 
 def _images(folder: Path) -> list[Path]:

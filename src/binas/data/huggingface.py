@@ -46,10 +46,15 @@ class Rows:
     dataset: Any
     column: str
     title: str
+    on_disk: bool = False
 
     def opened(self, row: int) -> BinaryIO:
         """The encoded image of a row."""
-        return encoded(self.dataset[row][self.column])
+        try:
+            value = self.dataset[row][self.column]
+        except Exception as error:  # the library raises anything
+            raise UnreadableError(f"the row cannot be read ({type(error).__name__})") from error
+        return encoded(value)
 
     def name(self, row: int) -> str:
         """Dataset and row, for messages."""
@@ -87,6 +92,8 @@ def _load(datasets: Any, source: DataConfig) -> dict[str, Any]:
         loaded = datasets.load_dataset("parquet", data_files=files, streaming=source.streaming)
     elif (source.path / "dataset_dict.json").exists():  # written by save_to_disk
         saved = datasets.load_from_disk(str(source.path))
+        for split in saved.values():  # Arrow believes what such a file says, and reads where that leads
+            split.data.validate(full=True)
         loaded = {k: v.to_iterable_dataset() if source.streaming else v for k, v in saved.items()}
     else:
         loaded = datasets.load_dataset(str(source.path.resolve()), source.subset, streaming=source.streaming)
@@ -104,7 +111,8 @@ def _reduced(datasets: Any, split: Any, name: str, source: DataConfig) -> Any:
             "Set image_column and label_column."
         )
     try:
-        return split.select_columns(columns).cast_column(source.image_column, datasets.Image(decode=False))
+        plain = split.with_format(None).select_columns(columns)
+        return plain.cast_column(source.image_column, datasets.Image(decode=False))
     except Exception as error:  # as above
         held = (split.features or {}).get(source.image_column)
         raise DataError(
@@ -119,6 +127,10 @@ def class_names(split: Any, source: DataConfig) -> tuple[str, ...]:
     feature = (split.features or {}).get(source.label_column)
     named = getattr(feature, "names", None)
     if named:
+        if not all(isinstance(name, str) for name in named):
+            raise DataError(
+                f"{source.title} has names of classes that are no text; list them in class_names."
+            )
         return tuple(named)
     if source.streaming:
         raise DataError(f"{source.title} does not name its classes; list them in class_names to stream it.")

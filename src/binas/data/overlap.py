@@ -1,7 +1,8 @@
 """Images that are in two parts of a dataset, found by their content: copies, and links to the same file.
 
 An accuracy measured on images that were trained on says nothing. Of files that are as long as a file of another part the
-end is compared, then all of it: each step reads only what the one before left over. Arrays are compared by their pixels.
+end is compared, then all of it: each step reads only what the one before left over. Arrays are compared by their pixels,
+rows of a table that are left undecoded by their bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from binas.base.files import open_regular
 from binas.base.identity import file_digest
 from binas.data.config import PARTS
 from binas.data.file_images import FileImages
-from binas.data.images import ArrayImages, Images, IndexedImages
+from binas.data.images import ArrayImages, IndexedImages
 
 MOST_SHARED = 0.01  # of the images of a part: more is no slip but a folder that was copied
 TAIL = 4096  # bytes at the end of a file
@@ -28,15 +29,17 @@ LOG = logging.getLogger("binas")
 Place = tuple[int, int]  # number of the part, number of the image in it
 
 
-def keep_apart(name: str, found: Sequence[IndexedImages], ready: Sequence[Images]) -> list[Images]:
-    """Train, validation and test without what a later one of them has as well, which a warning tells.
+def keep_apart(
+    name: str, found: Sequence[IndexedImages], ready: Sequence[IndexedImages], content: bool = True
+) -> dict[int, set[int]]:
+    """Rows of train, validation and test, by the number of the part, that a later one of them has as well: a warning tells.
 
     ``found`` are the parts as they are on disk, ``ready`` the same images prepared for use. More than ``MOST_SHARED`` of the
-    images of a part in an earlier one is an error. What can be read only once (a stream, rows of a table that are left
-    undecoded) is not compared.
+    images of a part in an earlier one is an error. Without ``content`` only links to the same file are found, which reads
+    nothing. A stream, which can be read only once, is not compared.
     """
     gone: dict[int, set[int]] = {}
-    for earlier, later, pairs in shared_images(found, ready):
+    for earlier, later, pairs in shared_images(found, ready, content):
         count = len({there for _, there in pairs})
         said = (
             f"{name}: {count} of {len(found[later])} {PARTS[later]} images are {PARTS[earlier]} images as well, such as "
@@ -46,14 +49,14 @@ def keep_apart(name: str, found: Sequence[IndexedImages], ready: Sequence[Images
             raise DataError(f"{said}. What is measured on must not be trained on: remove the copies.")
         LOG.warning("%s; they are left out of %s.", said, PARTS[earlier])
         gone.setdefault(earlier, set()).update(here for here, _ in pairs)
-    return [_without(part, gone[number]) if number in gone else part for number, part in enumerate(ready)]
+    return gone
 
 
 def shared_images(
-    found: Sequence[IndexedImages], ready: Sequence[Images]
+    found: Sequence[IndexedImages], ready: Sequence[IndexedImages], content: bool = True
 ) -> list[tuple[int, int, list[tuple[int, int]]]]:
     """For each two parts that share images: their numbers, and places of the same image in the one and in the other."""
-    groups = _groups(found, ready)
+    groups = _groups(found, ready, content)
     result = []
     for one, two in combinations(range(len(found)), 2):
         pairs = [(a, b) for group in groups for p, a in group if p == one for q, b in group if q == two]
@@ -62,15 +65,13 @@ def shared_images(
     return result
 
 
-def _groups(found: Sequence[IndexedImages], ready: Sequence[Images]) -> list[list[Place]]:
+def _groups(
+    found: Sequence[IndexedImages], ready: Sequence[IndexedImages], content: bool
+) -> list[list[Place]]:
     """Places in different parts that hold the same image."""
-    paths = {
-        (number, row): path
-        for number, part in enumerate(found)
-        if isinstance(part, FileImages)
-        for row in range(len(part))
-        if isinstance(path := part.source.opened(int(part.rows[row])), Path)
-    }
+    paths, rows = _in_files(found, ready, content)
+    if not content:
+        return _alike(list(paths), lambda place: _inode(paths[place]))
     pixels = {
         (number, row): image
         for number, part in enumerate(ready)
@@ -80,7 +81,28 @@ def _groups(found: Sequence[IndexedImages], ready: Sequence[Images]) -> list[lis
     groups = [list(paths)]
     for key in (_size, _tail, file_digest):
         groups = [alike for group in groups for alike in _alike(group, lambda place: key(paths[place]))]  # noqa: B023
+    groups += _alike(list(rows), lambda place: rows[place])
     return groups + _alike(list(pixels), lambda place: _digest(pixels[place].tobytes()))
+
+
+def _in_files(
+    found: Sequence[IndexedImages], ready: Sequence[IndexedImages], content: bool
+) -> tuple[dict[Place, Path], dict[Place, bytes]]:
+    """The files of images, and digests of encoded images that are rows of a table and not kept decoded."""
+    paths: dict[Place, Path] = {}
+    rows: dict[Place, bytes] = {}
+    for number, (part, prepared) in enumerate(zip(found, ready, strict=True)):
+        if not isinstance(part, FileImages) or not (part.source.on_disk or content):
+            continue
+        if not part.source.on_disk and isinstance(prepared, ArrayImages):
+            continue
+        for row in range(len(part)):
+            opened = part.source.opened(int(part.rows[row]))
+            if isinstance(opened, Path):
+                paths[number, row] = opened
+            else:
+                rows[number, row] = _digest(opened.read())
+    return paths, rows
 
 
 def _alike(places: Sequence[Place], key: Callable[[Place], Hashable]) -> list[list[Place]]:
@@ -89,6 +111,11 @@ def _alike(places: Sequence[Place], key: Callable[[Place], Hashable]) -> list[li
     for place in places:
         groups.setdefault(key(place), []).append(place)
     return [group for group in groups.values() if len({part for part, _ in group}) > 1]
+
+
+def _inode(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 def _size(path: Path) -> int:
@@ -106,9 +133,9 @@ def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
-def _without(part: Images, rows: set[int]) -> Images:
-    assert isinstance(part, ArrayImages | FileImages)  # only of these images were compared
-    return part.take(np.setdiff1d(np.arange(len(part)), sorted(rows)))
+def without(part: IndexedImages, rows: Sequence[int]) -> IndexedImages:
+    """A part without the images of some rows."""
+    return part.take(np.setdiff1d(np.arange(len(part)), rows)) if rows else part
 
 
 def _name(found: Sequence[IndexedImages], part: int, row: int) -> str:

@@ -14,13 +14,14 @@ from typing import Literal, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
 from binas.base.errors import EstimatorError, FileError, several
-from binas.base.files import exists, write_bytes
+from binas.base.files import exists, is_regular, parse_json, reading, write_bytes
+from binas.base.typed import check_typed
 from binas.estimators.learned import FORMAT, LEAST, Predictor
 from binas.estimators.links import LinkName, get_link
 from binas.estimators.objective import CallableObjective
@@ -38,7 +39,7 @@ HEADER = "binas"  # key of the JSON text in the file's metadata
 class MLPSettings(BaseModel):
     """Arguments of the constructor."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
     link: LinkName
     hidden: tuple[int, ...]
     learning_rate: float
@@ -197,15 +198,14 @@ def load_mlp(path: Path, space: SearchSpace) -> MLPPredictor:
     """Read a predictor that :meth:`MLPPredictor.save` wrote and check that it was learned for the space."""
     if not exists(path):
         raise FileError(f"cannot read {path}: there is no such file.")
-    try:
-        with safe_open(path, framework="pt") as file:
-            text = (file.metadata() or {}).get(HEADER, "")
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        header = MLPHeader.model_validate_json(text)
-    except (SafetensorError, ValidationError) as error:
-        raise EstimatorError(
-            f"{path} is not a binas MLP predictor: {str(error)[:300]}. Fit it again."
-        ) from error
+    if not is_regular(path):
+        raise FileError(f"cannot read {path}: it is not a regular file. Copy its content into one.")
+    text, tensors = _parts(path)
+    if not text:
+        raise EstimatorError(f"{path} is not a binas MLP predictor: it has no header. Fit it again.")
+    header = check_typed(
+        MLPHeader, parse_json(text, f"the header of {path}"), str(path), "Fit it again.", EstimatorError
+    )
     problems = other_space(header.space, space)
     if problems:
         raise EstimatorError(several(str(path), problems))
@@ -216,18 +216,41 @@ def load_mlp(path: Path, space: SearchSpace) -> MLPPredictor:
     return predictor
 
 
+def _parts(path: Path) -> tuple[str, dict[str, Tensor]]:
+    """The JSON text and the tensors of a file."""
+    try:
+        with reading(path), safe_open(path, framework="pt") as file:
+            text = (file.metadata() or {}).get(HEADER, "")
+            return text, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, RuntimeError) as error:
+        raise EstimatorError(
+            f"{path} is not a binas MLP predictor: {str(error)[:300]}. Fit it again."
+        ) from error
+
+
 def _filled(
     hidden: tuple[int, ...], tensors: dict[str, Tensor], space: SearchSpace, path: Path
 ) -> nn.Sequential:
-    network = build(space.alpha_size + space.beta_size, hidden)
-    try:
-        network.load_state_dict(tensors)
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())[:300]
-        raise EstimatorError(
-            f"the tensors in {path} are not those of its network: {reason} Fit it again."
-        ) from error
+    """The network of these layers with its weights; it is built only once they are known to be its own."""
+    inputs = space.alpha_size + space.beta_size
+    found = {name: tuple(value.shape) for name, value in tensors.items()}
+    if found != _shapes(inputs, hidden):
+        raise EstimatorError(f"the tensors in {path} are not those of its network. Fit it again.")
+    if not all(value.dtype == torch.float32 and bool(value.isfinite().all()) for value in tensors.values()):
+        raise EstimatorError(f"{path} holds weights that are no finite float32 numbers. Fit it again.")
+    network = build(inputs, hidden)
+    network.load_state_dict(tensors)
     return network
+
+
+def _shapes(inputs: int, hidden: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """The tensors of :func:`build` by name."""
+    layers = enumerate(itertools.pairwise((inputs, *hidden, 1)))
+    return {
+        name: shape
+        for number, (before, after) in layers
+        for name, shape in ((f"{2 * number}.weight", (after, before)), (f"{2 * number}.bias", (after,)))
+    }
 
 
 def _tensor(values: Array) -> Tensor:

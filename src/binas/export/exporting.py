@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from binas.base.errors import ModelError
-from binas.base.files import dump_json, exists, read_bytes, write_bytes
+from binas.base.files import dump_json, exists, listed, read_bytes, write_bytes
 from binas.costs.analytic import architecture_work
 from binas.export.card import model_card
 from binas.export.facts import ModelFacts
@@ -178,7 +178,7 @@ def _check_free(folder: Path) -> None:
     ours = {WEIGHTS, ONNX, TORCH, INT8, CARD}
     names = {
         path.name
-        for path in folder.iterdir()
+        for path in listed(folder)
         if not path.name.startswith(tuple(f".{n}." for n in (*ours, JSON)))
     }
     if not names <= ours or (names and WEIGHTS not in names):  # weights are written first

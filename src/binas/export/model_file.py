@@ -13,7 +13,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from binas.base.errors import BinasError, ModelError
-from binas.base.files import exists, read_json
+from binas.base.files import exists, read_bytes, read_json
 from binas.base.typed import check_typed
 from binas.export.facts import AccuracyFact, LatencyFact
 from binas.export.graph import InputKind
@@ -151,10 +151,7 @@ def _folder(path: Path) -> Path:
 
 
 def _read_weights(path: Path, entry: FileEntry) -> dict[str, Tensor]:
-    try:
-        data = path.read_bytes() if path.stat().st_size == entry.byte_count <= MAX_WEIGHT_BYTES else b""
-    except OSError as error:
-        raise ModelError(f"cannot read {path}: {error.strerror}. It belongs beside {JSON}.") from error
+    data = read_bytes(path, MAX_WEIGHT_BYTES, f"It belongs beside {JSON}.")
     if hashlib.sha256(data).hexdigest() != entry.sha256:
         raise ModelError(
             f"{path} is not the file that {JSON} describes: its size or SHA-256 differs. It was cut off or changed; "

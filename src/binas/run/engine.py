@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 from binas.base.errors import ConfigError, ExplodedError, FileError
-from binas.base.files import exists, is_unfinished, remove
+from binas.base.files import exists, is_unfinished, listed, remove
 from binas.base.identity import changes, identity_of, only_lower
 from binas.base.lock import locked
 from binas.base.progress import Progress, Several
@@ -180,7 +180,7 @@ def advance(run: Run, steps: Sequence[Step], progress: Progress | None = None) -
 
 def _sweep(folder: Path) -> None:
     """Remove what processes left that were killed while they wrote a file; nobody else works in the folder now."""
-    for path in folder.rglob(".*"):
+    for path in listed(folder, "**/.*"):
         if is_unfinished(path):
             remove(path)
 
@@ -319,5 +319,5 @@ def _record(step: Step) -> str:
 def _tops(folder: Path, step: Step) -> list[str]:
     """The files of a step in the run's folder, or the folders of its own they are in."""
     tops = dict.fromkeys(PurePosixPath(pattern).parts[0] for pattern in (*step.files, *step.scratch))
-    several = {top: sorted(path.name for path in folder.glob(top)) for top in tops if "*" in top}
+    several = {top: [path.name for path in listed(folder, top)] for top in tops if "*" in top}
     return [name for top in tops for name in several.get(top, [top])]

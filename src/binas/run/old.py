@@ -6,12 +6,11 @@ once what replaced it is finished; the newest always stays.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from binas.base.files import exists, move, writing
+from binas.base.files import exists, listed, move, remove_tree
 from binas.base.lines import write_lines
 from binas.base.progress import Progress
 from binas.run.log import log_event, now
@@ -37,7 +36,7 @@ def keep_old(folder: Path, what: str, names: Sequence[str]) -> Path:
 
 def places(folder: Path, what: str = "") -> list[Path]:
     """The folders in ``old/``, newest first; only those of one step where ``what`` names it."""
-    found = (folder / OLD).glob(f"*-{what}*" if what else "*")
+    found = listed(folder / OLD, f"*-{what}*" if what else "*")
     own = [path for path in found if not what or _step_of(path) == what]
     return sorted(own, key=_age, reverse=True)
 
@@ -68,7 +67,7 @@ def find_old(folder: Path, step: str, identity: str) -> tuple[Path, Record] | No
 
 def bring_back(folder: Path, step: str, place: Path, progress: Progress) -> None:
     """Put back what a step had made, its record last; there must be nothing of the step in the run."""
-    for path in sorted(place.iterdir()):
+    for path in listed(place):
         if path.name not in (RECORDS, LINES):
             move(path, folder / path.name)
     if exists(place / LINES):
@@ -100,7 +99,7 @@ def _is_of(line: Mapping[str, Any], step: str) -> bool:
 def limit_old(folder: Path, gib: float, progress: Progress) -> None:
     """Delete the oldest of ``old/`` beyond that many GiB; the newest stays."""
     found = places(folder)
-    sizes = [sum(path.stat().st_size for path in place.rglob("*") if path.is_file()) for place in found]
+    sizes = [sum(path.stat().st_size for path in listed(place, "**/*") if path.is_file()) for place in found]
     for number, place in enumerate(found[1:], 2):
         if sum(sizes[:number]) > gib * GIB:
             drop(place)
@@ -111,5 +110,4 @@ def limit_old(folder: Path, gib: float, progress: Progress) -> None:
 
 def drop(place: Path) -> None:
     """Delete a folder of ``old/``."""
-    with writing(place):
-        shutil.rmtree(place)
+    remove_tree(place)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ConfigDict
 
-from binas.base.files import dump_json, exists, write_text
+from binas.base.files import dump_json, exists, listed, write_text
 from binas.base.identity import file_digest, flattened
 from binas.base.typed import read_typed
 from binas.tasks._base import Step
@@ -91,7 +91,7 @@ def missing(folder: Path, record: Record) -> list[str]:
 
 def written_files(folder: Path, step: Step) -> tuple[str, ...]:
     """The files of a step that are there, by name."""
-    paths = {path for pattern in step.files for path in folder.glob(pattern)}
+    paths = {path for pattern in step.files for path in listed(folder, pattern)}
     return tuple(sorted(path.relative_to(folder).as_posix() for path in paths))
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from binas.base import lock
 from binas.base.errors import ConfigError, FileError
-from binas.base.files import exists
+from binas.base.files import exists, listed
 from binas.base.identity import flattened
 from binas.base.progress import Progress
 from binas.base.times import parse_duration
@@ -145,7 +145,7 @@ def _check_free(folder: Path) -> None:
         *(name for file in (SPACE.file, PLAN, START) for name in (file, f".{file}.")),
         f".{FILE}.",
     )
-    others = [path.name for path in folder.iterdir() if not path.name.startswith(own)]
+    others = [path.name for path in listed(folder) if not path.name.startswith(own)]
     if others:
         raise FileError(f"{folder} holds other files and no {FILE}. Give an empty or new folder as --out.")
 
@@ -195,7 +195,7 @@ def ask(
 
 def check_outside(folder: Path, task: Task, out: Path | None) -> None:
     """Refuse to write the answer to a question of one's own over what the task made in the run."""
-    own = (path.resolve() for step in task.steps for name in step.files for path in folder.glob(name))
+    own = (path.resolve() for step in task.steps for name in step.files for path in listed(folder, name))
     if out is not None and exists(folder / FILE) and out.resolve() in own:
         raise FileError(f"{out} belongs to the run; give --out a file of its own. Nothing was changed.")
 

@@ -12,9 +12,12 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
 
 from binas.base.plugins import import_name
 from binas.base.progress import Progress
@@ -137,14 +140,11 @@ def _met(workers: list[Worker], meeting: AbstractContextManager[Team]) -> Iterat
         meeting.__exit__(None, None, None)
 
 
-def _help(work: str, folder: str, config: str, *given: Any) -> Work:
+def _help(work: str, folder: str, config: str, known: str, *given: Any) -> Work:
     """In a worker: the part of another process of a team than the first."""
     from binas.training.team import joined, meeting_place, one_thread
 
-    run, function = (
-        _opened(folder, config),
-        import_name(work),
-    )  # images are read now: nobody waits for them later
+    run, function = _opened(folder, config, known), import_name(work)
 
     def help_out(place: list[Any], progress: Progress) -> None:
         meeting, rank, size = place
@@ -156,12 +156,12 @@ def _help(work: str, folder: str, config: str, *given: Any) -> Work:
     return help_out
 
 
-def _make(make: str, folder: str, config: str, *given: Any) -> Work:
+def _make(make: str, folder: str, config: str, known: str, *given: Any) -> Work:
     """In a worker: the work that ``make`` of a module makes."""
     from binas.training.team import one_thread
 
     with one_thread():
-        work: Work = import_name(make)(_opened(folder, config), *given)
+        work: Work = import_name(make)(_opened(folder, config, known), *given)
 
     def alone(item: Any, progress: Progress) -> Any:
         with one_thread():
@@ -170,17 +170,22 @@ def _make(make: str, folder: str, config: str, *given: Any) -> Work:
     return alone
 
 
-def _address(run: Run) -> tuple[str, str]:
-    """All that a worker needs to open the same run."""
-    return str(run.folder.absolute()), json.dumps(values_of(run.config))
+def _address(run: Run) -> tuple[str, str, str]:
+    """All that a worker needs to open the same run: where it is, its settings, and what is known of its images."""
+    checked = run.data.checked
+    known = json.dumps(None if checked is None else asdict(checked))
+    return str(run.folder.absolute()), json.dumps(values_of(run.config)), known
 
 
 @lru_cache(maxsize=1)  # its images are read once in each worker
-def _opened(folder: str, config: str) -> Run:
-    from binas.data.file_images import checked_elsewhere
+def _opened(folder: str, config: str, known: str) -> Run:
+    from binas.data.file_images import Checked, checked_elsewhere
 
     settings = config_model().model_validate(json.loads(config))
     run = Run(Path(folder), settings, load_space(Path(folder) / SPACE.file))
-    with checked_elsewhere():  # by the process that asks
+    found = TypeAdapter(Checked | None).validate_json(known)
+    with checked_elsewhere(
+        found
+    ):  # by the process that asks; images are found now, so that nobody waits for that later
         run.data.fingerprint()
     return run

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from binas.base.errors import FileError
-from binas.base.files import exists
+from binas.base.files import exists, listed
 from binas.base.settings import FileRecord
 from binas.base.typed import read_typed
 from binas.data.config import DataRecord
@@ -146,7 +146,7 @@ def network_folder(run: Path, name: str) -> Path:
 
 def network_names(run: Path) -> list[str]:
     """Names of all finished networks in the folder of a run."""
-    return sorted(path.parent.name for path in (run / NETWORKS).glob(f"*/{NETWORK}"))
+    return [path.parent.name for path in listed(run / NETWORKS, f"*/{NETWORK}")]
 
 
 def read_network(folder: Path) -> NetworkRecord:

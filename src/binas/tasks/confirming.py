@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import PositiveInt
 
 from binas.base.errors import ProblemError
 from binas.base.files import exists
@@ -46,7 +47,7 @@ class NetworkOutcomes(FileRecord):
 
     architecture: str
     identity: str
-    images: int
+    images: PositiveInt
     correct: str
 
 
@@ -135,7 +136,7 @@ def measured_outcomes(
     """
     recalibration, identity = _recalibration(run, images), _identity(run, images, most)
     part = images if most is None else f"{images}-{most}"
-    known = {item: _known(run, item, part, identity) for item in architectures}
+    known = {item: known_outcomes(_path(run, item, part), str(item), identity) for item in architectures}
     missing = [item for item, found in known.items() if found is None]
     measured = correct_outcomes(run, missing, [images], recalibration, progress, most)
     for item, (correct,) in zip(missing, measured, strict=True):
@@ -147,12 +148,12 @@ def measured_outcomes(
     return {item: found for item, found in known.items() if found is not None}
 
 
-def _known(run: Run, architecture: Architecture, images: str, identity: str) -> Bits | None:
-    path = _path(run, architecture, images)
+def known_outcomes(path: Path, architecture: str, identity: str) -> Bits | None:
+    """What was measured of an architecture before, where it depends on the same; None where there is nothing of it."""
     if not exists(path):
         return None
-    record = read_typed(NetworkOutcomes, path, f"Delete it; `binas search {run.folder}` measures it again.")
-    same = (record.architecture, record.identity) == (str(architecture), identity)
+    record = read_typed(NetworkOutcomes, path, "Delete it; `binas search` measures it again.")
+    same = (record.architecture, record.identity) == (architecture, identity)
     return unpack(record.correct, record.images) if same else None
 
 

@@ -6,7 +6,6 @@ they have not seen.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from binas.base.errors import ConfigError, DataError
-from binas.base.files import exists
+from binas.base.files import copy_tree, exists, remove_tree
 from binas.base.identity import identity_of
 from binas.base.progress import Progress
 from binas.base.settings import Settings
@@ -98,7 +97,7 @@ def estimates(run: Run, progress: Progress, recorded: Path | None = None) -> Ite
     }
     folder = run.folder / OUTCOMES / f"{settings.protocol}-{identity_of(identity)[:8]}"
     if recorded is not None and exists(folder) and not exists(recorded / folder.name):
-        shutil.copytree(folder, recorded / folder.name)
+        copy_tree(folder, recorded / folder.name)
     journal = Journal(folder if recorded is None else recorded / folder.name, identity)
     passes = partial(shared_passes, run)
     if settings.protocol == "paper":
@@ -198,7 +197,7 @@ def _ask(run: Run, out: Path, progress: Progress) -> Contributions:
     """The same to a file outside the run, beside which passes are kept until it is done."""
     recorded = out.with_name(f"{out.name}.{OUTCOMES}")
     answer = save_each(estimates(run, progress, recorded), out)
-    shutil.rmtree(recorded)
+    remove_tree(recorded)
     return answer
 
 

@@ -286,18 +286,18 @@ def _is_tuned(run: Run, architecture: Architecture, progress: Progress) -> bool:
 
     folder, identity = _folder(run, architecture), _identity(run)
     name = folder.relative_to(run.folder).as_posix()
-    if exists(folder) and not _has_inputs(folder, identity):
+    if exists(folder) and not has_inputs(folder, identity):
         place = keep_old(run.folder, "finetune", [name])
         progress.say(f"{name} of before moved to {place.relative_to(run.folder)}")
     for place in () if exists(folder) else places(run.folder, "finetune"):
-        if exists(place / name / NETWORK) and _has_inputs(place / name, identity):
+        if exists(place / name / NETWORK) and has_inputs(place / name, identity):
             move(place / name, folder)
             progress.say(f"{name} brought back from {place.relative_to(run.folder)}")
             break
     return exists(folder / NETWORK)
 
 
-def _has_inputs(folder: Path, identity: dict[str, Any]) -> bool:
+def has_inputs(folder: Path, identity: dict[str, Any]) -> bool:
     """Whether what is in a network's folder was made, or begun, with these settings and weights."""
     return exists(folder / INPUTS) and read_json(folder / INPUTS) == identity
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import Field, field_validator
 
-from binas.base.errors import ProblemError
+from binas.base.errors import FileError, ProblemError
 from binas.base.files import exists
 from binas.base.identity import file_digest, identity_of
 from binas.base.progress import Progress
@@ -49,6 +50,7 @@ Seeded = TypeVar("Seeded", EstimateSettings, SampleSettings)
 OURS = "binas"
 FOLDER = "methods"
 TOOK = "took.json"
+LONGEST = 1e12  # seconds that any search can have taken
 
 
 class MethodSettings(Settings):
@@ -103,13 +105,21 @@ def run_method(
     identity = _identity(run, question, method, seed, budget)
     path = run.folder / FOLDER / question_name(question) / f"{method}-{seed}-{identity[:8]}.json"
     if exists(path):
-        advice = f"Delete it; `binas methods {run.folder}` makes it again."
-        known = read_typed(MethodRecord, path, advice)
+        known = read_method(path)
         if known.identity == identity:
             return known
     record = _record(run, question, method, seed, budget, identity, progress)
     record.save(path)
     return record
+
+
+def read_method(path: Path) -> MethodRecord:
+    """What a method found, as it was kept."""
+    advice = "Delete it; `binas methods` makes it again."
+    found = read_typed(MethodRecord, path, advice)
+    if not (0 <= (found.accuracy or 0) <= 100 and 0 <= found.seconds <= LONGEST):
+        raise FileError(f"{path} is damaged: accuracy {found.accuracy} % after {found.seconds:g} s. {advice}")
+    return found
 
 
 def answering(run: Run, budget: int | None) -> Work:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from binas.base.files import exists
+from binas.base.files import listed
 from binas.base.progress import Progress
 from binas.base.settings import Settings
 from binas.base.times import Seconds
@@ -95,7 +95,7 @@ def _chosen_network(run: Run, answer: AnswerRecord, record: NetworkRecord, cost:
 
     reading, compared = answer.measured(cost), COMPARISONS.find(run, answer.question)
     folder = network_folder(run.folder, record.name) / EXPORT
-    files = sorted(folder.glob("model.*")) if exists(folder) else []
+    files = listed(folder, "model.*")
     assert answer.architecture is not None  # it has a network
     assert answer.accuracy is not None
     return Chosen(

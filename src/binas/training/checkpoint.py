@@ -19,7 +19,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from binas.base.errors import CheckpointError
-from binas.base.files import dump_json, exists, read_bytes, read_json, remove, write_bytes, write_text
+from binas.base.files import dump_json, exists, listed, read_bytes, read_json, remove, write_bytes, write_text
 from binas.version import __version__
 
 FORMAT = "binas/checkpoint"
@@ -53,7 +53,7 @@ def save_checkpoint(
 
 def remove_orphans(folder: Path, name: str = "*") -> None:
     """Delete tensor files that no checkpoint names: those of older ones, and what a process left that was killed."""
-    for file in folder.glob(f"{name}-{DIGITS}.safetensors"):
+    for file in listed(folder, f"{name}-{DIGITS}.safetensors"):
         owner = folder / f"{file.name.rpartition('-')[0]}.json"
         if not exists(owner) or _header(owner)["tensors"] != file.name:
             remove(file)

@@ -16,6 +16,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
+from binas.base.cores import no_bf16
 from binas.base.errors import DataError, ExplodedError, TrainingError
 from binas.base.identity import flattened
 from binas.base.workers import launched
@@ -51,7 +52,7 @@ from binas.training.loop import PROGRESS, WEIGHTS, Job, LossOf, Metrics, Step, c
 from binas.training.losses import Teacher, distillation_loss, soft_cross_entropy, targets
 from binas.training.randomness import derived_seed, generator
 from binas.training.reporting import Reporter
-from binas.training.team import ALONE, Team
+from binas.training.team import ALONE, Team, on_cpu
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -71,10 +72,13 @@ class Bench:
 
 def check_training(config: TrainSettings, finetune: FinetuneSettings, data: ImageData) -> None:
     """Before hours of training: refuse phases that cannot run on these images, in as many processes as were launched."""
-    if config.mixed_precision == "fp16" and (config.device == "cpu" or not torch.cuda.is_available()):
+    if config.mixed_precision == "fp16" and on_cpu(config):
         raise TrainingError(
             "train.mixed_precision is fp16, which needs a GPU, and there is none to be used. Set it to bf16 or no."
         )
+    reason = no_bf16() if config.mixed_precision == "bf16" and on_cpu(config) else None
+    if reason is not None:
+        raise TrainingError(f"train.mixed_precision is bf16: {reason} (train.mixed_precision=no).")
     phases = {"train.heaviest": config.heaviest, "train.supernet": config.supernet, "finetune": finetune}
     for name, phase in phases.items():
         _check_phase(name, phase, data, phase.shards or max(1, launched()))

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from binas.base.cores import no_bf16
 from binas.costs.backends._base import Backend, Runner, Shape
+from binas.costs.settings import Settings
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -22,6 +24,12 @@ class TorchBackend(Backend):
     devices = ("cpu", "cuda")
     dtypes = ("float32", "float16", "bfloat16")
     asynchronous = True
+
+    @classmethod
+    def unavailable(cls, settings: Settings) -> str | None:
+        """Why the setting cannot run here, or None; bfloat16 on a CPU may be more than it keeps."""
+        on_cpu = (settings.device, settings.dtype) == ("cpu", "bfloat16")
+        return super().unavailable(settings) or (no_bf16() if on_cpu else None)
 
     @classmethod
     def _no_gpu(cls) -> str | None:

@@ -161,7 +161,7 @@ def _by_block(table: Any, where: str) -> TfNas:
                         f"{where}: block {i} has another cost for {shape} than a block before it."
                     )
         return TfNas(values, number(table["stem_and_head_ms"], f"{where}: stem_and_head_ms"))
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise TableError(f"{where} is damaged: {error!r}.") from error
 
 

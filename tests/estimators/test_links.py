@@ -47,6 +47,12 @@ def test_logit_does_not_overflow() -> None:
         assert get_link("logit").inverse([-1e4, 1e4]).tolist() == [0.0, 100.0]
 
 
+def test_sums_of_damaged_tables_do_not_overflow() -> None:
+    for name in ("logit", "log"):
+        with np.errstate(over="raise"):
+            assert np.isfinite(get_link(name).inverse([-1e308, 1e308])).all()
+
+
 def test_unknown() -> None:
     with pytest.raises(EstimatorError, match="no link 'probit'; choose one of identity, logit, log"):
         get_link("probit")

@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 LinkName = Literal["identity", "logit", "log"]
 
 MARGIN = 0.01  # points: a measured 100 % (or 0 %) is taken for this much less (more), or its link is infinite
+STEEP = 700.0  # sums below -STEEP, which only damaged tables have, are taken for it: exp would overflow
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ LINKS: dict[str, Link] = {
     "log": Link(
         "log",
         lambda a: -np.log1p(-a / 100.0),
-        lambda t: -100.0 * np.expm1(-t),
+        lambda t: -100.0 * np.expm1(np.minimum(-t, STEEP)),
         lambda a: 1.0 / (100.0 - a),
     ),
 }

@@ -263,6 +263,7 @@ class TestSearchOnDevice:
 
         slow = Taken(1e6, 1e6, 1e6)
         monkeypatch.setattr("binas.costs.measure.measure_architecture", lambda *_: slow)
+        monkeypatch.setattr("binas.tasks.search.REST", 0.0)
         message = refusal("search", folder, *self.QUESTION)
         assert "no network keeps latency <= 10000 ms when measured" in message
 

@@ -9,6 +9,7 @@ from hypothesis import assume, given, strategies as st
 from problems import problems
 
 from binas.base.errors import ProblemError, TableError
+from binas.base.interval import Taken
 from binas.search.alternatives import best_architectures, prices
 from binas.search.explain import explain
 from binas.search.frontier import Frontier, frontier
@@ -224,7 +225,7 @@ def test_on_the_device_the_winner_is_measured_in_its_variant():
     def measure(cost, architecture):
         seen.append(cost.provenance.threads)
         value = 1.2 * replace(problem, costs={"latency": cost}, variants={}).cost("latency", architecture)
-        return type("Reading", (), {"value": value, "low": value, "high": value})()
+        return Taken(value, value, value)
 
     done = keep_limits(problem, ["latency"], measure, solve)
     assert done.kept

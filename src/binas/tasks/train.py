@@ -98,11 +98,12 @@ def _beginning(run: Run) -> dict[str, Any]:
 
 
 def _heaviest_seconds(outlook: Outlook) -> Seconds:
-    """Epochs, each with a validation that all processes share; BatchNorm of weights that were given."""
+    """Epochs, each with a validation that all processes share; weights that were given as teacher, their BatchNorm."""
     settings, rates = outlook.settings(TrainSettings), outlook.rates
     phase, adapted = settings.heaviest, settings.start is not None and settings.heaviest.epochs
     validation = outlook.images.validation * rates.heaviest_forward / rates.workers
-    epochs = phase.epochs * (outlook.trained(phase) * rates.heaviest + validation + EPOCH)
+    taught = rates.heaviest_forward if phase.features else 0.0
+    epochs = phase.epochs * (outlook.trained(phase) * (rates.heaviest + taught) + validation + EPOCH)
     again = (
         min(settings.supernet.recalibration, outlook.images.train) * rates.heaviest_forward
         if adapted

@@ -70,6 +70,12 @@ class HeaviestPhase(Phase):
     epochs: int = Field(
         ge=0, description="passes over the training images; 0 = the weights of train.start as they are"
     )
+    features: float = Field(
+        0.0,
+        ge=0,
+        description="weight of staying near what the classifier reads with the weights of train.start: "
+        "f |features - given|^2 / |given|^2; 0 = off",
+    )
 
 
 class Distillation(Settings):

@@ -40,7 +40,7 @@ from binas.training.checkpoint import (
     save_checkpoint,
     weights_digest,
 )
-from binas.training.config import Distillation, FinetuneSettings, Phase, TrainSettings
+from binas.training.config import Distillation, FinetuneSettings, HeaviestPhase, Phase, TrainSettings
 from binas.training.evaluation import (
     accuracy,
     calibrate_multipath,
@@ -48,6 +48,7 @@ from binas.training.evaluation import (
     device_of,
     multipath_accuracy,
 )
+from binas.training.features import FeatureTeacher
 from binas.training.loop import PROGRESS, WEIGHTS, Job, LossOf, Metrics, Step, check_identity, fit
 from binas.training.losses import Teacher, distillation_loss, soft_cross_entropy, targets
 from binas.training.randomness import derived_seed, generator
@@ -79,6 +80,10 @@ def check_training(config: TrainSettings, finetune: FinetuneSettings, data: Imag
     reason = no_bf16() if config.mixed_precision == "bf16" and on_cpu(config) else None
     if reason is not None:
         raise TrainingError(f"train.mixed_precision is bf16: {reason} (train.mixed_precision=no).")
+    if config.heaviest.features and config.start is None:
+        raise TrainingError(
+            "train.heaviest.features keeps what the weights of train.start give, and there are none. Set it to 0."
+        )
     phases = {"train.heaviest": config.heaviest, "train.supernet": config.supernet, "finetune": finetune}
     for name, phase in phases.items():
         _check_phase(name, phase, data, phase.shards or max(1, launched()))
@@ -123,8 +128,11 @@ def train_heaviest(space: SearchSpace, bench: Bench) -> Supernet:
     if bench.config.start is not None:
         origin["start"] = start_from_file(supernet, bench.config.start)
 
+    teacher = _feature_teacher(supernet, largest, phase)
+
     def loss_of(model: nn.Module, step: Step) -> Tensor:
-        return _label_loss(model(step.images, largest), step, phase)
+        loss = _label_loss(model(step.images, largest), step, phase)
+        return loss if teacher is None else loss + teacher.loss(step.images)
 
     def measure(network: nn.Module) -> Metrics:
         predict = partial(network, paths=largest)
@@ -142,6 +150,16 @@ def train_heaviest(space: SearchSpace, bench: Bench) -> Supernet:
 
     job = _job(bench, "heaviest", supernet, loss_of, measure, phase, origin)
     return _train_or_read(job, supernet, recalibrated)
+
+
+def _feature_teacher(
+    supernet: Supernet, largest: Architecture, phase: HeaviestPhase
+) -> FeatureTeacher | None:
+    """The heaviest network as it is now, which is to teach features; None where it is not."""
+    if not phase.features:
+        return None
+    original = extract(supernet, largest)
+    return FeatureTeacher(original, original.head, supernet.head, phase.features)
 
 
 def start_from_file(supernet: Supernet, path: Path) -> str:

@@ -12,7 +12,7 @@ Columns, all on the same test images, which chose nothing; differences to the fo
   measured in the run's own setting is just below the limit. Trained from scratch with the recipe of the run's heaviest
   network for the time of one found network's share of the run: (seconds of training, measuring, estimating, searching
   and fine-tuning) * processes / number of limits, in one process of one thread; an epoch is timed first, and kept. Seconds
-  are those of the processor where the run's records have them: a busy machine would lengthen the wall clock's.
+  are the wall clock's: a busy machine gives the scaled networks more.
 
 Everything is resumable: the run as any run, a scaled network by its folder (plan.json, checkpoints, outcome.json). With
 ``--limits N`` and ``--published NAME`` some of them are trained now, and those of earlier calls are in the table.
@@ -348,12 +348,9 @@ def widths(
 
 
 def share_seconds(run: Run) -> float:
-    """One found network's share of the run, in seconds of one core: of the processor where all records have them."""
-    records = [record for step in SEARCHED if (record := read_record(run.folder, step)) is not None]
-    if records and all(record.cpu_seconds for record in records):
-        return sum(record.cpu_seconds for record in records) / len(run.answers)
+    """One found network's share of the run, in seconds of one core (a busy machine lengthens it)."""
     processes = processes_of(run.settings(TrainSettings))
-    return processes * sum(record.seconds for record in records) / len(run.answers)
+    return processes * sum(_seconds(run, step) for step in SEARCHED) / len(run.answers)
 
 
 def _seconds(run: Run, step: str) -> float:

@@ -111,22 +111,12 @@ def test_what_is_still_to_be_trained_is_called_so_and_the_mean_of_all_is_given(t
     assert not effort.trains(0, "MobileNetV3-Small")
 
 
-def test_a_share_of_a_run_is_in_seconds_of_the_processor_where_they_are_known(tmp_path, monkeypatch):
-    records = {"train.heaviest": (100.0, 90.0), "search": (20.0, 10.0)}
+def test_a_share_of_a_run_is_in_seconds_of_one_core(tmp_path, monkeypatch):
+    records = {"train.heaviest": 100.0, "search": 20.0}
     monkeypatch.setattr(earnest, "processes_of", lambda _: 2)
-
-    def share(known):
-        def read(_, step):
-            return SimpleNamespace(seconds=records[step][0], cpu_seconds=known * records[step][1])
-
-        monkeypatch.setattr(
-            earnest, "read_record", lambda a, step: read(a, step) if step in records else None
-        )
-        run = SimpleNamespace(folder=tmp_path, answers=[1, 2], settings=lambda _: None)
-        return earnest.share_seconds(run)
-
-    assert share(1) == 50.0
-    assert share(0) == 120.0
+    monkeypatch.setattr(earnest, "_seconds", lambda _, step: records.get(step, 0.0))
+    run = SimpleNamespace(folder=tmp_path, answers=[1, 2], settings=lambda _: None)
+    assert earnest.share_seconds(run) == 120.0
 
 
 def test_the_picture_has_a_series_for_each_column():

@@ -6,7 +6,6 @@ record. What is done again is moved to ``RUN/old/`` first, and said.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -221,32 +220,26 @@ def _do(run: Run, state: State, progress: Progress) -> bool:
     if not resumes and not step.sorts and _replace(run.folder, step, state.inputs, progress):
         return False
     goes_on = record if record and state.word == "started" else None
-    spent, worked = (goes_on.seconds, goes_on.cpu_seconds) if goes_on else (0.0, 0.0)
-    begun = Record(step.name, "started", identity_of(inputs), inputs, now(), spent, cpu_seconds=worked)
+    spent = goes_on.seconds if goes_on else 0.0
+    begun = Record(step.name, "started", identity_of(inputs), inputs, now(), spent)
     write_record(run.folder, begun)
     log_event(run.folder, "started", step.name, identity=begun.identity)
-    start, before = time.perf_counter(), processor_seconds()
+    start = time.perf_counter()
     with _watched(run.folder, begun, progress) as watched:
         step.work(run, watched)
     seconds, files = spent + time.perf_counter() - start, written_files(run.folder, step)
     done = replace(
         begun, state="finished", time=now(), seconds=seconds, files=files, machine=describe_machine()
     )
-    write_record(run.folder, replace(done, cpu_seconds=worked + processor_seconds() - before))
+    write_record(run.folder, done)
     log_event(run.folder, "finished", step.name, seconds=round(seconds, 3))
     return True
-
-
-def processor_seconds() -> float:
-    """Seconds of the processor so far: of this process, and of the processes it started that have ended."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
 
 
 @contextmanager
 def _watched(folder: Path, begun: Record, progress: Progress) -> Iterator[Progress]:
     """The progress of a step; how it ends is logged, and the time worked until an interruption is kept."""
-    start, before = time.perf_counter(), processor_seconds()
+    start = time.perf_counter()
     progress.begin(begun.step)
     try:
         yield _Logged(folder, begun.step, progress)
@@ -255,8 +248,7 @@ def _watched(folder: Path, begun: Record, progress: Progress) -> Iterator[Progre
         why = str(error) or type(error).__name__
         with suppress(FileError):  # on a disk that fails, what failed first is what counts
             exploded = isinstance(error, ExplodedError)
-            worked = begun.cpu_seconds + processor_seconds() - before
-            write_record(folder, replace(begun, seconds=spent, exploded=exploded, cpu_seconds=worked))
+            write_record(folder, replace(begun, seconds=spent, exploded=exploded))
             log_event(folder, "failed", begun.step, seconds=round(spent, 3), why=why)
         raise
     finally:

@@ -34,7 +34,6 @@ SPEED_ONLY = (
 class Record:
     """That a step was started, or finished, with these inputs; times in UTC, ``seconds`` those worked on it.
 
-    ``cpu_seconds`` are those of the processor, of this process and of workers that have ended; 0 where not known.
     ``exploded`` says of one that was started that its training ended with numbers that are not finite.
     """
 
@@ -49,7 +48,6 @@ class Record:
     files: tuple[str, ...] = ()
     machine: dict[str, str] = field(default_factory=dict)
     exploded: bool = False
-    cpu_seconds: float = 0.0
 
 
 def inputs_of(run: Run, step: Step) -> dict[str, Any]:

@@ -94,6 +94,14 @@ class TestChoice:
         assert behind is not None
         assert behind.behind > 2 * behind.behind_error > 0
 
+    def test_few_samples_do_not_tell_what_is_lost(self) -> None:
+        """Of 24 the lowest quartile leaves six: which of them is taken says next to nothing."""
+        for count, known in ((24, False), (60, True)):
+            samples = measured(noise=1.0).split(count, 0)[0]
+            macs = np.arange(count, dtype=float)
+            choice = choose_estimator(TABLE, samples, macs=macs, resamples=20)
+            assert all((item.lost is not None) == known for item in choice.estimators)
+
     def test_learned_ones_are_judged_on_what_they_did_not_fit(self) -> None:
         """Accuracies without any order: a fit to all of them would seem to rank them."""
         rng = np.random.default_rng(0)

@@ -47,6 +47,7 @@ FOLDS = 5
 QUARTILES = (0.25, 0.5, 0.75)  # of the samples' MACs: the limits under which estimators are to choose
 FEWEST = 3  # samples near a limit that have a ranking
 LEAST = 10  # samples: fewer cannot tell estimators apart
+ENOUGH = 50  # samples: of fewer the quartiles leave so few to choose from that what is lost is chance
 
 
 class JudgedCandidate(Judgement):
@@ -169,7 +170,7 @@ def choose_estimator(
         row.model_copy(update={"calibration": bench.calibration(row.name, predictions[row.name])})
         for row in rows
     ]
-    if macs is not None:
+    if macs is not None and len(samples) >= ENOUGH:
         rows = _with_regret(rows, predictions, samples, np.asarray(macs, dtype=np.float64), resamples, seed)
     best = min(rows, key=lambda item: item.behind)
     chosen = min((item for item in rows if item.as_good), key=lambda item: item.complexity)

@@ -29,7 +29,7 @@ from binas.search.limits import Limit
 from binas.search.problem import Evaluation, SearchProblem
 from binas.search.result import SearchResult, Status
 from binas.space.architecture import Architecture
-from binas.tables.conditions import NOISY, busy
+from binas.tables.conditions import NOISY
 from binas.tables.costs import Cost
 
 MOST_STEPS = 30
@@ -78,13 +78,20 @@ class Reading(FileRecord):
 
     def remark(self) -> str:
         """What to know about this reading, for people; empty where there is nothing."""
-        parts = [busy(f"{self.architecture} was", self.disturbance) + "."] if self.busy else []
+        parts = [self._beside()] if self.busy else []
         if self.slower > 1.0:
             parts.append(
                 f"The device was {self.slower - 1:.0%} slower than when the table of {self.cost} was made, by the control; "
                 f"what was measured of {self.architecture} is brought to the table's speed."
             )
         return " ".join(parts)
+
+    def _beside(self) -> str:
+        kept = "; the limit was kept all the same" if self.kept else ""
+        return (
+            f"{self.architecture} was measured on a busy machine (a fixed piece of work took {self.disturbance:.0%} "
+            f"longer a quarter of the time){kept}."
+        )
 
     @property
     def interval(self) -> Interval:

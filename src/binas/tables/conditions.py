@@ -31,14 +31,10 @@ def disturbed(name: str, provenance: Provenance) -> str | None:
     """The sentence to read beside a cost that was measured while the machine did something else as well."""
     if provenance.disturbance is None or provenance.disturbance <= NOISY:
         return None
-    return f"{busy(f'{name} was', provenance.disturbance)}, but a quiet machine gives a better table."
-
-
-def busy(what: str, disturbance: float) -> str:
-    """That the machine was busy while ``what`` (``latency was``) measured, without a full stop."""
     return (
-        f"The machine was busy while {what} measured: a quarter of the samples of one fixed piece of work took over "
-        f"{disturbance:.0%} longer than it needs. What was measured is a low quantile, which such disturbance hardly moves"
+        f"The machine was busy while {name} was measured: a quarter of the samples of one fixed piece of work took over "
+        f"{provenance.disturbance:.0%} longer than it needs. What was measured is a low quantile, which such disturbance "
+        "hardly moves, but a quiet machine gives a better table."
     )
 
 

@@ -67,15 +67,16 @@ def train_steps(run: Run, team: Team, progress: Progress, seconds: float) -> flo
     batch = next(data.train.batches(phase.batch_size, seed=0))
 
     def step(number: int) -> None:
-        def shard_loss(shard: int) -> torch.Tensor:
-            rows = slice(shard, None, shards.count)
+        def piece_loss(piece: range, _: int) -> torch.Tensor:
+            rows = slice(piece[0], None, shards.count)
             images, labels = normalise(batch.images[rows], data.mean, data.std), batch.labels[rows]
-            paths = sample_paths(run.space, len(labels), generator(0, "paths", number, shard), phase.groups)
+            drawn = generator(0, "paths", number, piece[0])
+            paths = sample_paths(run.space, len(labels), drawn, phase.groups)
             loss = F.cross_entropy(network(images, paths), labels)
-            loss.backward()
+            (loss * shards.share(piece, phase.batch_size)).backward()
             return loss.detach()
 
-        shards.backward(shard_loss)
+        shards.backward(piece_loss, phase.batch_size)
         optimizer.step()
         optimizer.zero_grad()
 

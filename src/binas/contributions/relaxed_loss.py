@@ -1,4 +1,4 @@
-"""The loss of a supernet at relaxed decisions, and its gradient (HardCoRe-NAS; paper sections 2 and 4.2).
+"""The loss of a supernet at relaxed decisions, and its gradient (HardCoRe-NAS; paper sections 2 and 5.4).
 
 HardCoRe-NAS (Nayman et al. 2021) searches the supernet itself: every image draws its own path from the probabilities
 (alpha, beta), as multi-path training draws it from uniform ones, and

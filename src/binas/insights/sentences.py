@@ -1,4 +1,4 @@
-"""Sentences about design choices, written only where the numbers carry them (paper section 4.3).
+"""Sentences about design choices, written only where the numbers carry them (paper section 5.3).
 
 A comparison is spoken of when it is beyond three standard errors of the difference *and* large enough to matter; a trend
 when, besides, a straight line explains most of it. Effects of an option that cannot be told apart from another option

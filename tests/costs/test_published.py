@@ -104,6 +104,12 @@ def test_rows_that_are_quoted_say_why() -> None:
     rows = {row.name: row for row in quoted_rows()}
     assert {"OFA CPU", "TF-NAS-CPU-A", "TF-NAS-CPU-B", "BINAS(40)", "BINAS(60)"} < set(rows)
     assert not set(rows) & set(NETWORKS)
+    printed = [
+        (rows[f"HardCoRe {name}, as printed"].xeon_ms, rows[f"HardCoRe {name}, as printed"].top1)
+        for name in "ABCDE"
+    ]
+    assert printed == [(40, 75.8), (44, 76.4), (50, 77.1), (55, 77.6), (61, 78.0)]
+    assert (rows["FBNet, as printed"].top1, NETWORKS["FBNet-C"].top1) == (75.7, 74.9)
     assert all(row.reason and 65 < row.top1 < 80 for row in rows.values())
 
 

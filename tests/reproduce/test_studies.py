@@ -10,13 +10,27 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from binas.base.errors import ConfigError, FileError
 from binas.base.progress import Progress
+from binas.contributions.strata import uniform_architectures
 from binas.costs.published.settings import PublishedSettings
-from binas.reproduce import costs, main_table, studies, terms
+from binas.insights.effects import Effects
+from binas.reproduce import (
+    costs,
+    frontier,
+    insights,
+    main_table,
+    optimizers,
+    predictors,
+    studies,
+    terms,
+    transitivity,
+)
 from binas.reproduce._base import (
+    LEARNED_SEED,
     PRESETS,
     Experiment,
     Finding,
@@ -25,12 +39,16 @@ from binas.reproduce._base import (
     accuracy_error,
     seed_error,
 )
+from binas.reproduce.networks import FOUND, HAND, RANDOM, Shown, tuned_networks
 from binas.reproduce.page import Section, render
 from binas.reproduce.studies import NAMES, experiments, reproduce
 from binas.run.config import load_config, save_config
 from binas.run.run import Run, open_run
+from binas.search.solvers import solver_class
 from binas.tables import Contributions
 from binas.tasks import estimate
+from binas.tasks.artefacts import COMPARISONS
+from binas.training.judgement import Accuracy
 from tiny_run import call, run_json, write_config
 
 TINY = Preset(
@@ -129,6 +147,16 @@ def test_networks_that_judge_taught_nobody(run: Run) -> None:
     )
 
 
+def test_networks_that_judge_are_replaced_by_others_to_learn_from(run: Run, tmp_path: Path) -> None:
+    few = TINY.model_copy(update={"judged": 12, "passes": (2, 12)})
+    study = Study(run, tmp_path, few, Progress())
+    judged, learned = study.judged().architectures, study.learned().architectures
+    drawn = uniform_architectures(run.space, 12, LEARNED_SEED)
+    assert set(drawn) & set(judged)
+    assert (len(judged), len(learned)) == (12, 12)
+    assert set(drawn) - set(judged) < set(learned)
+
+
 def test_an_unfinished_table_is_never_taken_for_the_whole(run: Run, tmp_path: Path) -> None:
     """Killed after the first of several tables, the same call goes on to the last."""
     study = Study(run, tmp_path, TINY, Progress())
@@ -197,6 +225,9 @@ def test_the_proven_optimum_is_never_beaten(run: Run) -> None:
     assert all(
         float(row["one-shot error"] or 0.0) > 0 for row in rows if 0 < float(row["one-shot"] or 0) < 100
     )
+    across = {series.name: series.error_x for series in found.finding.panels[0].series}
+    assert set(across["frontier"]) == {None}
+    assert None not in across["hardcore"]
     bars = {series.name: series.error for series in found.finding.panels[2].series}
     assert bars["miqcp"] is None or set(bars["miqcp"]) == {None}
     tuned = {(row["method"], row["seed"]) for row in rows if row["fine-tuned"] is not None}
@@ -209,7 +240,8 @@ def test_every_method_stands_beside_the_exact_answer(run: Run) -> None:
     (found,) = reproduce(run, run.folder.parent / "found", ["methods"], "tiny")
     rows = found.finding.rows
     names = {str(row["method"]) for row in rows}
-    assert names >= {"binas", "hardcore", "soft-penalty", "darts", "random"}
+    assert names >= {"binas", "hardcore", "hardcore, straight-through", "soft-penalty", "darts", "random"}
+    assert "mean over 2 limits and 2 seeds" in found.finding.sentence
     assert {(row["limit"], row["seed"]) for row in rows} == {
         (f"latency={percent}%", seed) for percent in (30, 70) for seed in (0, 1)
     }
@@ -232,6 +264,9 @@ def test_the_main_table_has_others_and_ours(
     others = next(row for row in found.finding.rows if row["model"] == "MobileNetV3-Large")
     assert others["total cost"] == "180 N"
     assert others["published latency (ms)"] == 45
+    assert others["accuracy from"] == "arXiv:1905.02244, table 3"
+    printed = next(row for row in found.finding.rows if row["model"] == "HardCoRe E, as printed")
+    assert (printed["published latency (ms)"], printed["accuracy (%)"]) == (61, 78.0)
     quoted = next(row for row in found.finding.rows if row["model"] == "OFA CPU")
     assert quoted["latency (ms)"] is None
     assert quoted["not measured here, as"]
@@ -294,3 +329,64 @@ def test_the_command(run: Run, tmp_path: Path) -> None:
     code, said = call("reproduce", "nothing", "--run", run.folder)
     assert code == 2
     assert "choose from" in said
+
+
+def test_the_best_random_network_is_chosen_after_tuning(run: Run) -> None:
+    study = Study(run, run.folder.parent / "found", TINY, Progress())
+    shown, (first, *_) = tuned_networks(study), COMPARISONS.read(run)
+    own = {item.kind: item for item in shown if item.question == first.question}
+    assert own[FOUND].lead is None
+    lead = own[RANDOM].lead
+    assert lead is not None
+    assert lead[0] == pytest.approx(own[FOUND].accuracy.percent - own[RANDOM].accuracy.percent)
+    if first.tuned is not None:
+        assert own[RANDOM].architecture == first.tuned.best
+
+
+def test_a_lead_is_clear_beyond_two_standard_errors() -> None:
+    def shown(kind: str, question: str, lead: tuple[float, float] | None) -> Shown:
+        return Shown(kind, question, "a", 1.0, "ms", None, Accuracy(80.0, 1000), lead)
+
+    leads = {"one": (0.9, 0.4), "two": (0.7, 0.4), "three": (-1.0, 0.4)}
+    rivals = [shown(RANDOM, question, lead) for question, lead in leads.items()]
+    said = frontier._sentence([*(shown(FOUND, question, None) for question in leads), *rivals])
+    assert f"clearly above the {RANDOM} at 1 of 3 limits, clearly below at 1 (+0.90 ± 0.40" in said
+    assert HAND not in said
+
+
+def test_predictors_are_told_by_both_measures_and_with_the_papers_protocol() -> None:
+    rows = [
+        {"predictor": predictors.OURS, "passes": 8, "kendall": 0.7, "mse": 2.4},
+        {"predictor": predictors.PAPERS, "passes": 57, "kendall": 0.63, "mse": 11.6},
+        {"predictor": "learned: mlp", "passes": 8, "kendall": 0.5, "mse": 1.9},
+        {"predictor": "learned: additive", "passes": 8, "kendall": 0.6, "mse": 2.0},
+    ]
+    ranked, valued = predictors._sentence(rows).split(". Squared error")
+    assert (
+        "with 8 passes ours 0.70, the best learned (additive) 0.60; the paper's protocol 0.63 with 57"
+        in ranked
+    )
+    assert "ours 2.40, the best learned (mlp) 1.90; the paper's protocol 11.60 with 57" in valued
+
+
+def test_the_bound_is_of_pearson_and_of_spearman() -> None:
+    predicted, one_shot, standalone = (
+        np.array(values, dtype=float) for values in ([1, 2, 4, 3], [1, 2, 3, 4], [1, 3, 2, 9])
+    )
+    pairs = {"p-o": (predicted, one_shot), "o-s": (one_shot, standalone)}
+    bound = transitivity._bound(pairs)
+    assert (bound["spearman low"], bound["spearman high"]) == pytest.approx((0.28, 1.0))
+    assert bound["pearson low"] != bound["spearman low"]
+
+
+def test_insights_answer_whether_width_is_to_be_preferred(run: Run) -> None:
+    study = Study(run, run.folder.parent / "found", TINY, Progress())
+    said = insights.make(study).sentence
+    assert "kernel" in said
+    assert next(insights._preferred(Effects(run.tables.contributions), {})).startswith("This space")
+
+
+def test_a_solver_that_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "left out" not in optimizers._left_out() or solver_class("miqcp").missing()
+    monkeypatch.setattr(solver_class("miqcp"), "requires", ("scip_that_is_not_there",))
+    assert "miqcp is left out: it is not installed (pip install" in optimizers._left_out()

@@ -124,6 +124,24 @@ def test_what_cannot_be_asked_is_said(copied):
     assert "larger --budget" in said
 
 
+def test_the_gradient_is_an_option(copied):
+    asked = ["methods", copied, "-l", LIMIT, "--seeds", 1, "--budget", 300, "--method", "hardcore", "--json"]
+    records = []
+    for gradient in ("score", "straight-through"):
+        code, said = call(*asked, "--method", "random", "--gradient", gradient)
+        assert code == 0, said
+        records.append([MethodRecord.model_validate(item) for item in json.loads(said)["records"]])
+    (usual, drawn), (other, again) = records
+    assert (usual.name, other.name) == ("hardcore", "hardcore, straight-through")
+    assert usual.gradients == 0 < other.gradients <= 300
+    assert again == drawn  # follows no gradient: not searched a second time
+    code, said = call(
+        "search", copied, "-l", LIMIT, "--solver", "hardcore", "--gradient", "straight-through", "--json"
+    )
+    assert code == 0, said
+    assert json.loads(said)["status"] == "feasible"
+
+
 def test_hardcore_can_be_the_solver_of_a_run(copied):
     code, said = call("search", copied, "--solver", "hardcore", "--quiet")
     assert code == 0, said

@@ -90,9 +90,8 @@ class TableEvaluator:
     At least ten are needed for the cross-validation of a shrunken fit.
 
     A look-up of a deep network says as much as one of a shallow one, and most networks are deep; so give a protocol
-    ``odds``, with which networks come about equally often. It still takes out every image's own difficulty, which a table
-    does not have: with 10 "images" and 10 passes a tenth of what was looked up is given away. :meth:`samples` gives
-    nothing away.
+    ``odds``, with which networks come about equally often. Taking out every image's mean, which a table has no need of,
+    costs no ranking that could be measured; what predictors of :meth:`samples` have beyond a protocol is their log link.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The loss of a supernet at relaxed decisions, and its gradient (HardCoRe-NAS; paper sections 2 and 4.2).
+"""The loss of a supernet at relaxed decisions, and its gradient (HardCoRe-NAS; paper sections 2 and 5.4).
 
 HardCoRe-NAS (Nayman et al. 2021) searches the supernet itself: every image draws its own path from the probabilities
 (alpha, beta), as multi-path training draws it from uniform ones, and
@@ -12,7 +12,6 @@ straight-through one of Gumbel-softmax samples.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
 
 import numpy as np
 import torch
@@ -25,11 +24,10 @@ from binas.contributions.supernet_evaluator import OnImages
 from binas.data.dataset import ImageData
 from binas.data.images import IndexedImages
 from binas.space.architecture import Architecture
-from binas.space.relaxed import gumbel_paths, score_gradient, straight_through
+from binas.space.relaxed import Gradient, gumbel_paths, score_gradient, straight_through
 from binas.supernet.network import Supernet
 from binas.training.evaluation import Correct, device_of, normalised_batches
 
-Gradient = Literal["score", "straight-through"]
 PATHS = 4  # of each image for the score function's gradient
 Outcomes = Callable[[Sequence[Architecture]], Iterable[Correct]]
 

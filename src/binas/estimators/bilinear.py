@@ -7,7 +7,7 @@ With the identity link delta_j = Delta_j and this is the equation of ACC. With a
 what it is in the table, the points that choice j alone adds to the average network, but several add up on the
 scale of the link.
 
-The two parts, depths (q_beta) and configs (Q), told apart (section 4.1, table 2): adding a number to every config of a block
+The two parts, depths (q_beta) and configs (Q), told apart (section 5.1, table 2): adding a number to every config of a block
 and taking it from every depth that has the block changes no prediction, so contributions alone do not say what belongs to
 which part. :func:`separated` says it: the configs of a block have mean zero, and so have the depths of a stage. Then
 q_beta is what depth brings with average configs, Q what configs change at given depths, and the base what the average

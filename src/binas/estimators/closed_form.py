@@ -1,4 +1,4 @@
-"""Predictors learned in closed form from measured architectures (section 4.2, appendix on the closed form).
+"""Predictors learned in closed form from measured architectures (section 5.2, appendix on the closed form).
 
 g(accuracy) = b + a' z + z' Q z,    z = (alpha * active, beta), g the link
 
@@ -178,7 +178,7 @@ class AdditivePredictor(ClosedFormPredictor):
 
 @dataclass(eq=False)
 class BilinearPredictor(ClosedFormPredictor):
-    """b + q_alpha'alpha + q_beta'beta + alpha'Q beta (section 4.2, the regression of the bilinear form).
+    """b + q_alpha'alpha + q_beta'beta + alpha'Q beta (section 5.2, the regression of the bilinear form).
 
     Q couples every config with every depth, also of other stages.
     """
@@ -194,7 +194,7 @@ class BilinearPredictor(ClosedFormPredictor):
 
 @dataclass(eq=False)
 class QuadraticPredictor(ClosedFormPredictor):
-    """b + a'z + z'Qz with every pair of decisions (section 4.2, the full quadratic form)."""
+    """b + a'z + z'Qz with every pair of decisions (section 5.2, the full quadratic form)."""
 
     kind = "quadratic"
 

@@ -1,4 +1,4 @@
-"""A multi-layer perceptron as accuracy predictor (section 4.2, "beyond quadratic"). The only estimator with torch."""
+"""A multi-layer perceptron as accuracy predictor (section 5.2, "beyond quadratic"). The only estimator with torch."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 * :class:`BilinearObjective`: r + q_beta' beta + alpha' Q beta from contributions (section 3.3), the normal case.
 * :class:`StagewiseObjective`: any sum of per-stage functions f_s(depth, configs); still solved exactly.
 * :class:`DepthsObjective`: one of these two and any function of all depths together; still solved exactly.
-* :class:`QuadraticObjective`: full quadratic form of the learned predictors (section 4.2).
+* :class:`QuadraticObjective`: full quadratic form of the learned predictors (section 5.2).
 * :class:`CallableObjective`: any function of an architecture, optionally differentiable in (alpha, beta).
 
 An objective is on the scale of its ``link``. A link is increasing, so the optimum is the same; solvers and the verifier
@@ -227,7 +227,7 @@ class DepthsObjective(Linked):
 class QuadraticObjective(Linked):
     """b + a'z + z'Qz with z = (alpha * active, beta): alpha is zero for blocks past the depth.
 
-    Covers full alpha-alpha, beta-beta and alpha-beta interactions (section 4.2, equation of the
+    Covers full alpha-alpha, beta-beta and alpha-beta interactions (section 5.2, equation of the
     quadratic predictor).
     """
 

@@ -1,4 +1,4 @@
-"""Learned predictors by name: made, fitted on more and more samples (section 4.2, figure 7 left), read from files.
+"""Learned predictors by name: made, fitted on more and more samples (section 5.2, figure 7 left), read from files.
 
 Files are safetensors for the MLP, JSON for all others.
 """

@@ -130,7 +130,7 @@ BUILT_IN = (
     Candidate(
         "bilinear",
         10,
-        "every config with every depth (paper, 4.2); no frontier, single limits are proven by branch-bound",
+        "every config with every depth (paper, 5.2); no frontier, single limits are proven by branch-bound",
         lambda contributions: BilinearPredictor(),
         learns=True,
         automatic=False,
@@ -138,7 +138,7 @@ BUILT_IN = (
     Candidate(
         "quadratic",
         11,
-        "all pairs of choices (paper, 4.2); no frontier, single limits are proven by branch-bound",
+        "all pairs of choices (paper, 5.2); no frontier, single limits are proven by branch-bound",
         lambda contributions: QuadraticPredictor(),
         learns=True,
         automatic=False,

@@ -1,6 +1,6 @@
 """Effects: differences and averages of contributions, each with its standard error and its cost.
 
-Every number of the paper's section 4.3 is a weighted sum w'theta of theta = (base, configs, depths). So its standard error
+Every number of the paper's section 5.3 is a weighted sum w'theta of theta = (base, configs, depths). So its standard error
 is sqrt(w' Cov w), and what it costs is the same sum over a cost table.
 """
 

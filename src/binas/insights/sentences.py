@@ -1,4 +1,4 @@
-"""Sentences about design choices, written only where the numbers carry them (paper section 4.3).
+"""Sentences about design choices, written only where the numbers carry them (paper section 5.3).
 
 A comparison is spoken of when it is beyond three standard errors of the difference *and* large enough to matter; a trend
 when, besides, a straight line explains most of it. Effects of an option that cannot be told apart from another option
@@ -85,22 +85,28 @@ def _more(effects: Effects, one: Effect, two: Effect) -> bool:
 
 
 def _versus(best: tuple[str, Effect], *others: tuple[str, Effect]) -> str:
-    rest = " and ".join(f"{name} {_points(effect)}" for name, effect in others)
-    return f"{best[0]} {_points(best[1])} against {rest} points"
+    rest = " and ".join(f"{name} {points_of(effect)}" for name, effect in others)
+    return f"{best[0]} {points_of(best[1])} against {rest} points"
 
 
-def _points(effect: Effect) -> str:
+def points_of(effect: Effect) -> str:
+    """The value with its sign and standard error, where that is known."""
     error = "" if effect.stderr is None else f" ± {effect.stderr:.2g}"
     return f"{effect.value:+.3f}{error}"
 
 
-def _option_comparison(effects: Effects, options: Iterable[OptionStep]) -> Iterator[str]:
-    """Which option brings most and which least, each by its largest step on average over all blocks."""
+def largest_steps(options: Iterable[OptionStep]) -> dict[str, OptionStep]:
+    """Of every option the step that brings most on average over all blocks."""
     best: dict[str, OptionStep] = {}
     for step in options:
         if step.option not in best or step.overall.value > best[step.option].overall.value:
             best[step.option] = step
-    order = sorted(best.values(), key=lambda step: -step.overall.value)
+    return best
+
+
+def _option_comparison(effects: Effects, options: Iterable[OptionStep]) -> Iterator[str]:
+    """Which option brings most and which least, each by its largest step on average over all blocks."""
+    order = sorted(largest_steps(options).values(), key=lambda step: -step.overall.value)
     if len(order) > 1 and _more(effects, order[0].overall, order[-1].overall):
         pair = [(step.name, step.overall) for step in (order[0], order[-1])]
         yield f"Of the options {order[0].option} matters most and {order[-1].option} least: {_versus(*pair)} on average."
@@ -109,7 +115,7 @@ def _option_comparison(effects: Effects, options: Iterable[OptionStep]) -> Itera
 def _losses(options: Iterable[OptionStep]) -> Iterator[str]:
     for step in options:
         if step.overall.value < 0 and step.overall.clear:
-            yield f"{step.name.capitalize()} loses accuracy: {_points(step.overall)} points on average."
+            yield f"{step.name.capitalize()} loses accuracy: {points_of(step.overall)} points on average."
 
 
 def _best_places(effects: Effects, rules: Sequence[Rule]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What steps in depth and in the options of configs bring, in points (paper section 4.3, figure 8).
+"""What steps in depth and in the options of configs bring, in points (paper section 5.3, figure 8).
 
 Depth: Delta_b^s - Delta_{b-1}^s for every stage.
 

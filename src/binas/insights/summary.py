@@ -45,7 +45,7 @@ class Insights:
 
 
 def find_insights(contributions: Contributions, cost: Cost | None = None) -> Insights:
-    """The insights of section 4.3 from contributions and, if given, one cost that adds up."""
+    """The insights of section 5.3 from contributions and, if given, one cost that adds up."""
     effects = Effects(contributions, cost)
     depths, options = depth_steps(effects), option_steps(effects)
     rules = rank_rules(depths, options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,6 +22,7 @@ from binas.training.judgement import Accuracy
 
 if TYPE_CHECKING:
     from binas.run.run import Run
+    from binas.space.architecture import Architecture
     from binas.tables.contributions import Contributions
 
 Cell = str | int | float | bool | None
@@ -90,12 +91,13 @@ PRESETS: Mapping[str, Preset] = {
 
 
 class Series(FileRecord):
-    """Numbers drawn alike; ``error`` is half the length of each error bar."""
+    """Numbers drawn alike; ``error`` is half the length of each error bar, ``error_x`` of those along x."""
 
     name: str
     x: tuple[float | str, ...]
     y: tuple[float | None, ...]
     error: tuple[float | None, ...] | None = None
+    error_x: tuple[float | None, ...] | None = None
     kind: Literal["points", "line", "bars"] = "line"
 
 
@@ -143,9 +145,8 @@ class Study:
 
         None of them is among the run's own samples, which estimators may have learned from.
         """
-        drawn = self._sampled("judged", self.preset.judged, "second", JUDGED_SEED)
         known = set() if self.run.tables.samples is None else set(self.run.tables.samples.architectures)
-        return drawn.take([k for k, item in enumerate(drawn.architectures) if item not in known])
+        return self._sampled("judged", self.preset.judged, "second", JUDGED_SEED, known)
 
     def unseen(self) -> Samples:
         """The networks of :meth:`judged` on test images: no choice of the run was made by these networks or images.
@@ -174,9 +175,8 @@ class Study:
 
     def learned(self) -> Samples:
         """Networks to learn from, measured on the half that contributions are measured on; none of them judges."""
-        drawn = self._sampled("learned", max(self.preset.passes), "first", LEARNED_SEED)
         judging = set(self.judged().architectures)
-        return drawn.take([k for k, item in enumerate(drawn.architectures) if item not in judging])
+        return self._sampled("learned", max(self.preset.passes), "first", LEARNED_SEED, judging)
 
     def contributions(self, **settings: Any) -> Contributions:
         """Contributions measured with settings of ``estimate`` changed; passes that the run recorded are used again.
@@ -202,13 +202,23 @@ class Study:
             unfinished.replace(path)
         return load_contributions(path, self.run.space)
 
-    def _sampled(self, name: str, count: int, half: str, seed: int) -> Samples:
-        from binas.tasks.sample import SAMPLE
+    def _sampled(
+        self, name: str, count: int, half: str, seed: int, without: Collection[Architecture]
+    ) -> Samples:
+        """``count`` networks that are none of ``without``, or half the space where that is less."""
+        from binas.contributions.sampling import architectures_to_measure
+        from binas.tasks.sample import SAMPLE, SampleSettings
 
-        path, most = self.folder / "measured" / f"{name}.json", min(count, self.run.space.count // 2)
-        settings = {"count": most, "half": half, "seed": seed, "strata": "uniform"}
+        space, around = self.run.space, self.run.settings(SampleSettings).around
+        most, path = min(count, space.count // 2), self.folder / "measured" / f"{name}.json"
+        drawn = architectures_to_measure(space, most + len(without), "uniform", seed, around)
+        new = [k for k, item in enumerate(drawn) if item not in without][:most]
+        settings = {"count": 1 + (new[-1] if new else 1), "half": half, "seed": seed, "strata": "uniform"}
         self._ask(SAMPLE, path, settings)
-        return load_samples(path, self.run.space)
+        measured = load_samples(path, space)
+        return measured.take(
+            [k for k, item in enumerate(measured.architectures) if item not in without][:most]
+        )
 
     def _ask(self, task: Any, path: Path, settings: Mapping[str, Any]) -> None:
         from binas.run.start import ask
@@ -236,6 +246,11 @@ class Experiment:
 def rounded(value: float | None, digits: int = 4) -> float | None:
     """A number for a table; None where it is not defined."""
     return None if value is None or value != value else round(float(value), digits)
+
+
+def counted(number: int, what: str) -> str:
+    """``1 limit``, ``3 limits``."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def seed_error(values: Sequence[float]) -> float | None:

@@ -49,19 +49,18 @@ def _series(axes: Any, series: Series, number: int) -> None:
     colour = COLOURS[number % len(COLOURS)]
     known = [k for k, value in enumerate(series.y) if value is not None]
     x, y = [series.x[k] for k in known], [series.y[k] for k in known]
-    error = _errors(series, known)
+    error, across = _errors(series.error, known), _errors(series.error_x, known)
     if series.kind == "bars":
         axes.barh(x[::-1], y[::-1], xerr=None if error is None else error[::-1], color=colour)
         return
     style = "-" if series.kind == "line" else "none"
     marker = MARKERS[number % len(MARKERS)]
-    axes.errorbar(
-        x, y, error, color=colour, marker=marker, markersize=4, linestyle=style, label=series.name, capsize=2
-    )
+    drawn = {"color": colour, "marker": marker, "markersize": 4, "linestyle": style, "capsize": 2}
+    axes.errorbar(x, y, error, across, label=series.name, **drawn)
 
 
-def _errors(series: Series, known: Sequence[int]) -> list[float] | None:
+def _errors(errors: Sequence[float | None] | None, known: Sequence[int]) -> list[float] | None:
     """Half lengths of error bars; NaN, which draws none, where an error is not known: no bar is not a bar of length 0."""
-    if series.error is None:
+    if errors is None:
         return None
-    return [math.nan if series.error[k] is None else float(series.error[k] or 0.0) for k in known]
+    return [math.nan if errors[k] is None else float(errors[k] or 0.0) for k in known]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from binas.insights import find_insights
-from binas.insights.effects import Effect
+from binas.insights.effects import Effect, Effects
+from binas.insights.sentences import largest_steps, points_of
 from binas.insights.steps import DepthStep, OptionStep
 from binas.reproduce._base import Experiment, Finding, Panel, Row, Series, Study, Z, rounded
+
+WIDER, KERNEL = ("expansion", "se"), "kernel"  # options, as families of blocks name them
 
 
 def make(study: Study) -> Finding:
@@ -15,6 +18,7 @@ def make(study: Study) -> Finding:
     tables = study.run.tables
     cost = tables.costs.costs[study.cost]
     found = find_insights(tables.contributions, cost if cost.combine == "sum" else None)
+    sound = [option for option in found.options if option.balanced]
     rows = [_row("depth", step.stage, step.name, step.effect) for step in found.depths]
     for option in found.options:
         rows += [_row("stage", stage, option.name, effect) for stage, effect in option.per_stage.items()]
@@ -24,8 +28,23 @@ def make(study: Study) -> Finding:
         Panel(title="options, by stage", x="stage", y="points gained", series=_options(found.options, True)),
         Panel(title="options, by block", x="block", y="points gained", series=_options(found.options, False)),
     )
-    said = " ".join(found.sentences[:4]) or "Nothing can be said with certainty."
-    return Finding(sentence=said, rows=tuple(rows), panels=panels)
+    said = found.sentences[:4] or ("Nothing can be said with certainty.",)
+    preferred = _preferred(Effects(tables.contributions), largest_steps(sound))
+    return Finding(sentence=" ".join([*said, *preferred]), rows=tuple(rows), panels=panels)
+
+
+def _preferred(effects: Effects, steps: Mapping[str, OptionStep]) -> Iterator[str]:
+    """The paper's "prefer width and S&E over bigger kernels", answered by the largest step of each on average."""
+    kernel, wider = steps.get(KERNEL), [steps[name] for name in WIDER if name in steps]
+    if kernel is None or not wider:
+        yield "This space does not offer both kernels and width or squeeze-excite, to prefer one to the other."
+        return
+    for step in wider:
+        difference = effects.difference(step.overall, kernel.overall)
+        more = step.name if difference.value > 0 else kernel.name
+        verdict = f"{more} brings more" if difference.clear else "no clear difference"
+        both = ", ".join(f"{item.name} {points_of(item.overall)}" for item in (step, kernel))
+        yield f"{step.option.capitalize()} or kernel: {both} points on average; {verdict} ({points_of(difference)})."
 
 
 def _row(panel: str, where: str, step: str, effect: Effect) -> Row:

@@ -8,7 +8,7 @@ right of the figure the proven answers and those of HardCoRe-NAS (seed 0) are fi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,11 +34,12 @@ from binas.space.architecture import Architecture
 from binas.tasks.confirming import measured_outcomes
 from binas.tasks.finetune import tune_all
 from binas.tasks.methods import answering, run_method
+from binas.tasks.oracle import USUAL
 from binas.training.judgement import Accuracy
 
 PROVEN = "frontier"
 SEEDED = ("bcfw", "evolution")
-ONCE = ("miqcp", PROVEN)
+SOLVERS = (PROVEN, "miqcp", *SEEDED)
 DIRECT = "hardcore"
 COMPARED = (PROVEN, DIRECT)  # the right of the figure: both fine-tuned
 ONE_SHOT, TUNED = "one-shot", "fine-tuned"
@@ -97,7 +98,7 @@ def make(study: Study) -> Finding:
             series=tuple(_lost(method, rows) for method in _methods(answers) if method != PROVEN),
         ),
     )
-    return Finding(sentence=_sentence(rows), rows=rows, panels=panels)
+    return Finding(sentence=f"{_sentence(rows)}{_left_out()}", rows=rows, panels=panels)
 
 
 def _methods(answers: Sequence[Answered]) -> list[str]:
@@ -108,7 +109,7 @@ def _answers(study: Study) -> Iterator[Answered]:
     """The answers of every solver that is installed, limit by limit; the proven one first."""
     budget = study.run.tables.contributions.provenance.to_data().get("evaluations")
     _search_directly(study, budget)
-    able = [name for name in (PROVEN, *ONCE[:1], *SEEDED) if solver_class(name).missing() is None]
+    able = [name for name in SOLVERS if solver_class(name).missing() is None]
     for number, percent in enumerate(study.preset.limits):
         study.progress.show(0.25 + 0.25 * number / len(study.preset.limits), f"limit {percent} %")
         problem = study.run.tables.problem([_question(study, percent)], "additive")
@@ -131,7 +132,7 @@ def _seeds(study: Study) -> range:
 def _search_directly(study: Study, budget: int | None) -> None:
     """Let HardCoRe-NAS search under every limit with every seed, in as many processes as the run may use."""
     asked = [
-        [[_question(study, percent)], DIRECT, seed]
+        [[_question(study, percent)], DIRECT, seed, USUAL]
         for percent in study.preset.limits
         for seed in _seeds(study)
     ]
@@ -203,7 +204,10 @@ def _column(rows: Sequence[Row], method: str, name: str) -> dict[float, list[flo
 
 
 def _measured(method: str, rows: Sequence[Row], column: str, images: int) -> Series:
-    """Means over seeds against the mean cost, with 95 % intervals over seeds and images; the proven optimum is the line."""
+    """Means over seeds against the mean cost, with 95 % intervals: of accuracy over seeds and images, of cost over seeds.
+
+    The proven optimum is the line.
+    """
     known = [row for row in rows if row[column] is not None]
     costs, accuracies = _column(known, method, "cost"), _column(known, method, column)
     return Series(
@@ -211,6 +215,7 @@ def _measured(method: str, rows: Sequence[Row], column: str, images: int) -> Ser
         x=tuple(float(np.mean(values)) for values in costs.values()),
         y=tuple(float(np.mean(values)) for values in accuracies.values()),
         error=tuple(Z * accuracy_error(values, images) for values in accuracies.values()),
+        error_x=_seed_bars(costs),
         kind="line" if method == PROVEN else "points",
     )
 
@@ -222,8 +227,19 @@ def _lost(method: str, rows: Sequence[Row]) -> Series:
         name=method,
         x=tuple(lost),
         y=tuple(float(np.mean(values)) for values in lost.values()),
-        error=tuple(None if error is None else Z * error for error in map(seed_error, lost.values())),
+        error=_seed_bars(lost),
     )
+
+
+def _seed_bars(values: Mapping[float, Sequence[float]]) -> tuple[float | None, ...]:
+    """95 % intervals over seeds, by limit; None where there is one seed."""
+    return tuple(None if error is None else Z * error for error in map(seed_error, values.values()))
+
+
+def _left_out() -> str:
+    """Which solvers of the figure are not installed, and how they would be."""
+    lacking = {name: line for name in SOLVERS if (line := solver_class(name).missing()) is not None}
+    return "".join(f" {name} is left out: it is not installed ({line})." for name, line in lacking.items())
 
 
 def _sentence(rows: Sequence[Row]) -> str:
@@ -254,6 +270,7 @@ EXPERIMENT = Experiment(
     make,
     ("contributions.json", "costs.json", "results/*.json", "steps/finetune.json"),
     "One-shot and fine-tuned accuracies are of test images, which chose nothing. Error columns are standard errors over "
-    "these images; bars are 1.96 standard errors over seeds and images together, of predicted points over seeds alone (none "
-    "for solvers without a seed). The fine-tuned networks are of one seed, so their bars leave training out.",
+    "these images; bars are 1.96 standard errors over seeds and images together, of cost and of predicted points over seeds "
+    "alone (none for solvers without a seed). Costs are those of the table. The fine-tuned networks are of one seed, so "
+    "their bars leave training out.",
 )

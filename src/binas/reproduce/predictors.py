@@ -6,7 +6,7 @@ a learned predictor one on each network it learns from (which also needs BatchNo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from binas.base.interval import Interval
 from binas.estimators.bilinear import BilinearEstimator
@@ -14,11 +14,11 @@ from binas.estimators.judging import judge
 from binas.estimators.learned import LEAST
 from binas.estimators.predictors import learning_curve
 from binas.reproduce._base import Experiment, Finding, Panel, Row, Series, Study, half_length
-from binas.reproduce.ranking import PAPERS, row_of
+from binas.reproduce.ranking import OURS, PAPERS, row_of
 from binas.tables.contributions import Contributions
 from binas.tables.samples import Samples
 
-PROTOCOL = "the same by the paper's protocol"
+OF_SAMPLES = "learned: "
 LEARNED = ("additive", "within-stage", "bilinear", "quadratic", "gaussian-process", "mlp")
 
 
@@ -44,14 +44,14 @@ def _predictions(study: Study, samples: Samples) -> Iterator[tuple[str, int, Seq
     """(predictor, passes, predictions of the judged networks)."""
     for passes in study.preset.passes:
         found = study.contributions(protocol="factorial", passes=passes)
-        yield PAPERS, _passes(found), _predicted(found, samples)
+        yield OURS, _passes(found), _predicted(found, samples)
     for repeats in study.preset.repeats:
         found = study.contributions(protocol="paper", repeats=repeats)
-        yield PROTOCOL, _passes(found), _predicted(found, samples)
+        yield PAPERS, _passes(found), _predicted(found, samples)
     learned = study.learned()
     counts = [count for count in study.preset.passes if LEAST <= count <= len(learned)]
     for item in learning_curve(learned, LEARNED, counts) if counts else ():
-        name = f"learned: {item.predictor.kind}"
+        name = f"{OF_SAMPLES}{item.predictor.kind}"
         yield name, item.count, item.predictor.predict(samples.architectures).tolist()
 
 
@@ -85,26 +85,36 @@ def _series(
 
 
 def _sentence(rows: Sequence[Row]) -> str:
-    """The estimator and the best learned predictor at the number of passes they have in common, least and most."""
-    own = {row["passes"]: float(row["kendall"] or 0.0) for row in rows if row["predictor"] == PAPERS}
-    others: dict[object, dict[str, float]] = {}
+    """Ranking and squared error, which do not always agree on who is ahead."""
+    ranked, valued = _compared(rows, "kendall", max), _compared(rows, "mse", min)
+    return f"Kendall's tau: {ranked}. Squared error (MSE, squared points): {valued}."
+
+
+def _compared(rows: Sequence[Row], metric: str, best: Callable[[Iterable[float]], float]) -> str:
+    """Our contributions and the best learned predictor at the passes they have in common; then the paper's protocol."""
+    values: dict[int, dict[str, float]] = {}
     for row in rows:
-        if str(row["predictor"]).startswith("learned"):
-            others.setdefault(row["passes"], {})[str(row["predictor"])] = float(row["kendall"] or 0.0)
+        if row.get(metric) is not None:
+            values.setdefault(int(row["passes"] or 0), {})[str(row["predictor"])] = float(row[metric] or 0.0)
     parts = []
-    for passes in [key for key in others if key in own]:
-        best = max(others[passes], key=lambda name: others[passes][name])
-        parts.append(
-            f"with {passes} passes the estimator {own[passes]:.2f}, the best other ({best.removeprefix('learned: ')}) "
-            f"{others[passes][best]:.2f}"
-        )
-    return f"Kendall's tau: {'; '.join(parts) or 'too few networks to learn from'}."
+    for passes, known in sorted(values.items()):
+        learned = {value: name for name, value in known.items() if name.startswith(OF_SAMPLES)}
+        if learned and OURS in known:
+            first = best(learned)
+            name = learned[first].removeprefix(OF_SAMPLES)
+            parts.append(
+                f"with {passes} passes ours {known[OURS]:.2f}, the best learned ({name}) {first:.2f}"
+            )
+    papers = (f"{known[PAPERS]:.2f} with {passes}" for passes, known in values.items() if PAPERS in known)
+    return f"{'; '.join(parts) or 'too few networks to learn from'}; the paper's protocol {', '.join(papers)}"
 
 
 EXPERIMENT = Experiment(
     "predictors",
     "figure 7, left",
-    "The estimator ranks as well as learned bilinear, quadratic and MLP predictors, with fewer samples.",
+    "The estimator ranks as well as learned bilinear, quadratic and MLP predictors, with fewer samples: Kendall's tau 0.75 "
+    "after 256 validation passes (learned 0.66 to 0.71), 0.84 after 2,560 (0.82 to 0.83). Its squared error is as small as "
+    "theirs only from 2,560 passes on (0.81 against 0.21 to 0.28 after 256).",
     make,
     ("contributions.json", "samples.json"),
     "Everything learns from one half of the validation images and is judged on the other, by networks that taught nobody. "

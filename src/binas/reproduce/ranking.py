@@ -7,23 +7,28 @@ from binas.estimators.judging import Judgement, RankingReport, describe_ceiling,
 from binas.reproduce._base import Experiment, Finding, Panel, Row, Series, Study, rounded
 from binas.tasks.check import macs_of
 
-PAPERS = "bilinear estimator (paper)"
+# What the bilinear estimator is called, by the protocol that measured its contributions.
+ESTIMATOR = "bilinear estimator"
+OURS = f"{ESTIMATOR}, factorial contributions (ours)"
+PAPERS = f"{ESTIMATOR}, the paper's protocol"
+NAMES = {"factorial": OURS, "paper": PAPERS}
 
 
 def make(study: Study) -> Finding:
-    """Rank the judged networks by the paper's estimator, by the one the run chose, and by MACs alone."""
+    """Rank the judged networks by the run's contributions, by the estimator the run chose, and by MACs alone."""
     samples, tables = study.unseen(), study.run.tables
     chosen = tables.estimator_name()
+    name = NAMES.get(tables.contributions.provenance.to_data().get("protocol", ""), ESTIMATOR)
     predictions = {
-        PAPERS: BilinearEstimator(tables.contributions).predict(samples.architectures),
+        name: BilinearEstimator(tables.contributions).predict(samples.architectures),
         f"chosen by the run ({chosen})": tables.estimator(chosen).predict(samples.architectures),
     }
     found = report(predictions, samples, macs_of(tables, samples), resamples=study.preset.resamples)
     judgements = [*found.judgements, *([found.macs] if found.macs else [])]
     own = Series(
-        name=PAPERS,
+        name=name,
         x=tuple(samples.accuracy.tolist()),
-        y=tuple(predictions[PAPERS].tolist()),
+        y=tuple(predictions[name].tolist()),
         kind="points",
     )
     panel = Panel(title="", x="measured accuracy (%)", y="predicted accuracy (%)", series=(own,), equal=True)
@@ -44,12 +49,12 @@ def row_of(item: Judgement, **more: str | int) -> Row:
 
 
 def _sentence(found: RankingReport) -> str:
-    papers, chosen = found.judgements
+    own, chosen = found.judgements
     ceiling = describe_ceiling(None if found.ceiling is None else found.ceiling.model_dump(mode="json"))
     macs = "" if found.macs is None else f", MACs alone {found.macs.kendall.value:.2f}"
     return (
-        f"Over {found.count} held-out networks Kendall's tau is {papers.kendall.value:.2f} "
-        f"({papers.kendall.low:.2f} to {papers.kendall.high:.2f}) and Spearman's {papers.spearman.value:.2f}; the estimator "
+        f"Over {found.count} held-out networks Kendall's tau of the {own.name} is {own.kendall.value:.2f} "
+        f"({own.kendall.low:.2f} to {own.kendall.high:.2f}) and Spearman's {own.spearman.value:.2f}; the estimator "
         f"that the run chose reaches {chosen.kendall.value:.2f}{macs}. {ceiling}"
     )
 

@@ -29,6 +29,7 @@ from binas.search.problem import SearchProblem, evaluate
 from binas.search.rivals import random_rivals
 from binas.search.solve import solve
 from binas.space.architecture import Architecture
+from binas.space.relaxed import Gradient
 from binas.space.sampling import sample_many
 from binas.tables.entries import Provenance
 from binas.tables.samples import Sample, Samples
@@ -128,6 +129,7 @@ METHODS: dict[str, Callable[[Contest], Architecture | None]] = {
     "darts": _darts,
     "random": _random,
 }
+BY_GRADIENT = ("hardcore", "soft-penalty", "darts")
 
 
 class LimitUse(LimitRecord):
@@ -146,8 +148,9 @@ class MethodRecord(FileRecord):
     """What one method found under the limits of one question with one seed; without an architecture nothing else is known.
 
     ``accuracy`` is one-shot, in percent of ``images`` test images, which chose nothing in any method; ``error`` its standard
-    error over them. ``evaluations`` are images that went through a network to find it, ``gradients`` those of them that a
-    loss was differentiated on too; ``shared``: they serve every other limit as well. ``seconds`` include all of that.
+    error over them. ``gradient`` is what it followed, if it follows one. ``evaluations`` are images that went through a
+    network to find it, ``gradients`` those of them that a loss was differentiated on too; ``shared``: they serve every other
+    limit as well. ``seconds`` include all of that.
     """
 
     method: str
@@ -155,6 +158,7 @@ class MethodRecord(FileRecord):
     seed: int
     budget: int
     identity: str
+    gradient: Gradient = "score"
     architecture: str | None
     limits: tuple[LimitUse, ...]
     accuracy: float | None
@@ -164,6 +168,11 @@ class MethodRecord(FileRecord):
     gradients: int
     shared: bool
     seconds: float
+
+    @property
+    def name(self) -> str:
+        """The method, with its gradient where that is straight-through."""
+        return self.method if self.gradient == "score" else f"{self.method}, {self.gradient}"
 
     @property
     def violation(self) -> float:
@@ -216,7 +225,7 @@ class MethodSummary:
         reached = [item.accuracy for item in records if item.accuracy is not None]
         first = records[0]
         return cls(
-            first.method,
+            first.name,
             first.question,
             len(records),
             len(reached),
@@ -235,5 +244,5 @@ def summarise(records: Iterable[MethodRecord]) -> list[MethodSummary]:
     """Every method under every question, in the order in which they come."""
     groups: dict[tuple[str, str], list[MethodRecord]] = {}
     for item in records:
-        groups.setdefault((item.question, item.method), []).append(item)
+        groups.setdefault((item.question, item.name), []).append(item)
     return [MethodSummary.of(items) for items in groups.values()]

@@ -23,6 +23,7 @@ is judged by what a little more of it would do, not by what the network would do
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ from binas.space.space import SearchSpace
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Paths = tuple[Indices, Indices]
+Gradient = Literal["score", "straight-through"]
 
 TEMPERATURE = 1.0
 

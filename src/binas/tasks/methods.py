@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,16 +26,17 @@ from binas.base.progress import Progress
 from binas.base.settings import FileRecord, Settings
 from binas.base.typed import read_typed
 from binas.search.limits import question_name
-from binas.search.methods import METHODS, Contest, MethodRecord, limit_uses
+from binas.search.methods import BY_GRADIENT, METHODS, Contest, MethodRecord, limit_uses
 from binas.search.problem import SearchProblem
 from binas.search.solve import solve
 from binas.search.solvers import SOLVERS
 from binas.space.architecture import Architecture
+from binas.space.relaxed import Gradient
 from binas.tasks.artefacts import CHOICE, CONTRIBUTIONS, COSTS, OUTCOMES, SAMPLES, SUPERNET, save_each
 from binas.tasks.check import CheckSettings, check
 from binas.tasks.confirming import measured_outcomes
 from binas.tasks.estimate import EstimateSettings, estimates
-from binas.tasks.oracle import GRADIENT, oracle_of
+from binas.tasks.oracle import USUAL, GradientSetting, oracle_of
 from binas.tasks.sample import SampleSettings, sample
 from binas.tasks.search import SearchSettings
 from binas.training.config import FinetuneSettings, TrainSettings
@@ -65,6 +66,7 @@ class MethodSettings(Settings):
         ge=1,
         description="image evaluations of each; none = what the run's contributions and samples cost",
     )
+    gradient: GradientSetting = USUAL
 
     @field_validator("method")
     @classmethod
@@ -75,6 +77,17 @@ class MethodSettings(Settings):
         return methods
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What one method is asked, with one seed, and the image evaluations it may spend."""
+
+    question: str
+    method: str
+    seed: int
+    budget: int
+    gradient: Gradient
+
+
 def contest(
     run: Run, questions: Sequence[str], settings: MethodSettings, progress: Progress
 ) -> Iterator[MethodRecord]:
@@ -82,7 +95,7 @@ def contest(
     asked = [(q, m, s) for q in questions for m in settings.method for s in range(settings.seeds)]
     for number, (question, method, seed) in enumerate(asked):
         part = progress.part(number, len(asked), f"{method}, {question}, seed {seed}")
-        yield run_method(run, question, method, seed, settings.budget, part)
+        yield run_method(run, question, method, seed, settings.budget, part, settings.gradient)
 
 
 def run_method(
@@ -92,23 +105,26 @@ def run_method(
     seed: int = 0,
     budget: int | None = None,
     progress: Progress | None = None,
+    gradient: Gradient = USUAL,
 ) -> MethodRecord:
     """What one method finds under the limits of ``question``; read where it was found before with the same of everything.
 
-    ``budget`` are image evaluations; None is what our own tables cost, and ours always costs that.
+    ``budget`` are image evaluations; None is what our own tables cost, and ours always costs that. ``gradient`` is that of
+    the methods that follow one.
     """
     progress = progress or Progress()
     if not exists(run.folder / SUPERNET / "weights.json"):
         run.supernet()  # says that there is none yet, and who trains it
     if budget is None or method not in METHODS:
         budget = evaluations_of(run.tables)
-    identity = _identity(run, question, method, seed, budget)
+    asked = Asked(question, method, seed, budget, gradient if method in BY_GRADIENT else USUAL)
+    identity = _identity(run, asked)
     path = run.folder / FOLDER / question_name(question) / f"{method}-{seed}-{identity[:8]}.json"
     if exists(path):
         known = read_method(path)
         if known.identity == identity:
             return known
-    record = _record(run, question, method, seed, budget, identity, progress)
+    record = _record(run, asked, identity, progress)
     record.save(path)
     return record
 
@@ -123,7 +139,7 @@ def read_method(path: Path) -> MethodRecord:
 
 
 def answering(run: Run, budget: int | None) -> Work:
-    """What lets a method answer (questions, method, seed); records are kept, where :func:`run_method` reads them.
+    """What lets a method answer (questions, method, seed, gradient); records are kept, where :func:`run_method` reads them.
 
     The answer is why it cannot, or nothing. All questions of a method and seed are one piece of work: ours measures its
     tables for all of them once. Nothing of a piece is shared out again.
@@ -131,11 +147,11 @@ def answering(run: Run, budget: int | None) -> Work:
     train = run.settings(TrainSettings).model_copy(update={"processes": 1})
     alone = run.changed(run.config.model_copy(update={"train": train}))
 
-    def answer(asked: tuple[Sequence[str], str, int], progress: Progress) -> str | None:
-        questions, method, seed = asked
+    def answer(asked: tuple[Sequence[str], str, int, Gradient], progress: Progress) -> str | None:
+        questions, method, seed, gradient = asked
         try:
             for question in questions:
-                run_method(alone, question, method, seed, budget, progress)
+                run_method(alone, question, method, seed, budget, progress, gradient)
         except ProblemError as error:
             return str(error)
         return None
@@ -143,22 +159,17 @@ def answering(run: Run, budget: int | None) -> Work:
     return answer
 
 
-def _record(
-    run: Run, question: str, method: str, seed: int, budget: int, identity: str, progress: Progress
-) -> MethodRecord:
+def _record(run: Run, asked: Asked, identity: str, progress: Progress) -> MethodRecord:
     """Search, and judge the answer."""
-    problem = run.tables.problem([question], run.settings(SearchSettings).estimator)
-    search = _others if method in METHODS else _ours
-    found = search(run, problem, method, budget, seed, progress)
+    problem = run.tables.problem([asked.question], run.settings(SearchSettings).estimator)
+    search = _others if asked.method in METHODS else _ours
+    found = search(run, problem, asked, progress)
     architecture, correct = found.architecture, None
     if architecture is not None:
         correct = measured_outcomes(run, [architecture], "test", progress)[architecture]
     share = None if correct is None else float(correct.mean())
     return MethodRecord(
-        method=method,
-        question=question,
-        seed=seed,
-        budget=budget,
+        **asdict(asked),
         identity=identity,
         architecture=None if architecture is None else str(architecture),
         limits=limit_uses(problem, architecture),
@@ -167,7 +178,7 @@ def _record(
         images=0 if correct is None else len(correct),
         evaluations=found.evaluations,
         gradients=found.gradients,
-        shared=method not in METHODS,
+        shared=asked.method not in METHODS,
         seconds=found.seconds,
     )
 
@@ -182,21 +193,21 @@ class Found:
     gradients: int = 0
 
 
-def _others(run: Run, problem: SearchProblem, method: str, budget: int, seed: int, _: Progress) -> Found:
+def _others(run: Run, problem: SearchProblem, asked: Asked, _: Progress) -> Found:
     from binas.training.team import one_thread
 
     start = time.perf_counter()
     with one_thread():
-        oracle = oracle_of(run)
-        architecture = METHODS[method](Contest(problem, oracle, budget, seed))
+        oracle = oracle_of(run, asked.gradient)
+        architecture = METHODS[asked.method](Contest(problem, oracle, asked.budget, asked.seed))
     return Found(architecture, time.perf_counter() - start, oracle.evaluations, oracle.gradients)
 
 
-def _ours(run: Run, problem: SearchProblem, method: str, budget: int, seed: int, progress: Progress) -> Found:
-    tables, start = tables_of(run, seed, progress), time.perf_counter()
+def _ours(run: Run, problem: SearchProblem, asked: Asked, progress: Progress) -> Found:
+    tables, start = tables_of(run, asked.seed, progress), time.perf_counter()
     estimator = tables.estimator(run.settings(SearchSettings).estimator)
     own = SearchProblem.build(estimator, run.tables.costs, problem.limits)
-    found = solve(own, "auto" if method == OURS else method, seed=seed)
+    found = solve(own, "auto" if asked.method == OURS else asked.method, seed=asked.seed)
     seconds = measuring_seconds(tables) + time.perf_counter() - start
     return Found(found.architecture, seconds, evaluations_of(tables))
 
@@ -282,14 +293,13 @@ def _weights(run: Run) -> dict[str, Any]:
     }
 
 
-def _identity(run: Run, question: str, method: str, seed: int, budget: int) -> str:
+def _identity(run: Run, asked: Asked) -> str:
     """What a record depends on: for the methods of others no tables but that of costs."""
-    asked = {"question": question, "method": method, "seed": seed, "budget": budget}
-    known = {**_weights(run), "costs": file_digest(run.folder / COSTS.file)}
-    if method in METHODS:
+    known = {**asdict(asked), **_weights(run), "costs": file_digest(run.folder / COSTS.file)}
+    if asked.method in METHODS:
         estimate = run.settings(EstimateSettings).model_dump(mode="json", include={"half", "images"})
-        measured = {"measured": run.settings(SampleSettings).recalibrate, "gradient": GRADIENT}
-        return identity_of({**asked, **known, **estimate, **measured})
+        return identity_of({**known, **estimate, "measured": run.settings(SampleSettings).recalibrate})
+    del known["gradient"]
     own = {name: file_digest(run.folder / name) for name in (CONTRIBUTIONS.file, SAMPLES.file)}
     estimator = run.settings(SearchSettings).estimator
-    return identity_of({**asked, **known, **own, "estimator": estimator, "tables": _tables_identity(run)})
+    return identity_of({**known, **own, "estimator": estimator, "tables": _tables_identity(run)})

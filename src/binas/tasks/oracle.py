@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
 
 from binas.search.methods import schedule
 from binas.search.solvers import solver_class
 from binas.space.architecture import Architecture
+from binas.space.relaxed import Gradient
 from binas.tasks.estimate import EstimateSettings, validation_images
 from binas.tasks.outcomes import correct_outcomes
 from binas.tasks.sample import SampleSettings
 from binas.training.config import FinetuneSettings
 
 if TYPE_CHECKING:
-    from binas.contributions.relaxed_loss import Gradient, SupernetOracle
+    from binas.contributions.relaxed_loss import SupernetOracle
     from binas.run.run import Run
     from binas.training.evaluation import Correct
 
-GRADIENT: Gradient = "score"  # docs/explanation/search.md says what the other one does
+USUAL: Gradient = "score"
+GradientSetting = Annotated[
+    Gradient,
+    Field(
+        description="what hardcore, soft-penalty and darts follow: score, the score function's gradient, which has no bias; "
+        "straight-through, that of the Gumbel-softmax, as HardCoRe-NAS has it"
+    ),
+]
 
 
-def oracle_of(run: Run) -> SupernetOracle:
+def oracle_of(run: Run, gradient: Gradient = USUAL) -> SupernetOracle:
     """The trained supernet on the images of ``estimate``; networks are measured as those of ``sample``, on these images."""
     from binas.contributions.relaxed_loss import SupernetOracle
 
@@ -35,17 +45,17 @@ def oracle_of(run: Run) -> SupernetOracle:
         return (correct for (correct,) in found)
 
     images = validation_images(run, settings.half, settings.images)
-    return SupernetOracle(run.supernet(), run.data, images, recalibration, outcomes, GRADIENT)
+    return SupernetOracle(run.supernet(), run.data, images, recalibration, outcomes, gradient)
 
 
-def supernet_of(run: Run, solver: str) -> dict[str, Any]:
+def supernet_of(run: Run, solver: str, gradient: Gradient) -> dict[str, Any]:
     """Settings of a solver that searches the supernet itself: the run's, and steps that cost what ``estimate`` costs.
 
     Empty for any other solver.
     """
     if not solver_class(solver).capabilities.supernet:
         return {}
-    oracle = oracle_of(run)
+    oracle = oracle_of(run, gradient)
     return {"oracle": oracle, **schedule(estimate_evaluations(run, oracle.images), oracle.images)}
 
 

@@ -30,7 +30,7 @@ from binas.tasks._base import AUTO, Step, Task
 from binas.tasks.artefacts import ANSWERS, CHOICE, FRONTIER, SAMPLES
 from binas.tasks.confirming import NETWORKS, can_confirm, confirm
 from binas.tasks.estimate import half_of
-from binas.tasks.oracle import supernet_of
+from binas.tasks.oracle import USUAL, GradientSetting, supernet_of
 from binas.tasks.outlook import Amount, Outlook
 from binas.tasks.sample import SampleSettings
 
@@ -54,6 +54,7 @@ class SearchSettings(Settings):
         AUTO, description="what predicts accuracy; auto = the one that the check chose, or a name it judged"
     )
     solver: str = Field("auto", description="a solver of `binas solvers`; auto is exact")
+    gradient: GradientSetting = USUAL
     time_limit: float | None = Field(
         None,
         gt=0,
@@ -166,7 +167,7 @@ def search_for(
 
     A solver that searches the supernet itself gets that of the ``run``.
     """
-    given = {} if run is None else supernet_of(run, settings.solver)
+    given = {} if run is None else supernet_of(run, settings.solver, settings.gradient)
 
     def search(tightened: SearchProblem) -> SearchResult:
         return solve(tightened, settings.solver, time_limit=settings.time_limit, seed=settings.seed, **given)

@@ -5,7 +5,7 @@ For a bilinear objective the program is the one of section 3.4, nothing linearis
     max r + q_beta' beta + alpha' Q beta
     s.t. fixed + p_beta' beta + alpha' Theta beta <= T,  sum_c alpha[s,b,c] = 1,  sum_d beta[s,d] = 1.
 
-A quadratic objective (section 4.2) is defined on z = (y, beta) with y = alpha masked by the depth. Its
+A quadratic objective (section 5.2) is defined on z = (y, beta) with y = alpha masked by the depth. Its
 program has the variables z themselves, sum_c y[s,b,c] = sum_{d >= b} beta[s,d] for every block, limits that
 are linear in z, and the objective b + a'z + z'Qz.
 

@@ -1,4 +1,4 @@
-"""``best-of``: what the paper does in practice (section 4.4): run several solvers, take the best answer."""
+"""``best-of``: what the paper does in practice (section 5.4): run several solvers, take the best answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAPER_MEMBERS = ("bcfw", "evolution", "miqcp")
 
 
 class BestOf(Solver):
-    """The best answer of bcfw, evolution and miqcp (section 4.4), or of other ``members``.
+    """The best answer of bcfw, evolution and miqcp (section 5.4), or of other ``members``.
 
     Members run one after the other, each without knowing the others' answers; a time limit is for all
     together. Those that are not installed or cannot take the problem are skipped, which ``details`` says. If

@@ -96,7 +96,7 @@ def relaxed_objective(problem: SearchProblem) -> Smooth:
 
 @dataclass(frozen=True, eq=False)
 class QuadraticSmooth:
-    """b + a'z + z'Wz at z = (alpha * active(beta), beta) (section 4.2, the quadratic predictor).
+    """b + a'z + z'Wz at z = (alpha * active(beta), beta) (section 5.2, the quadratic predictor).
 
     active[s,b,c] = sum_{d >= b} beta[s,d] is the probability that a block runs: linear in beta, and equal
     to the indicator at architectures. So z is linear in alpha and in beta, the objective quadratic in each.

@@ -36,7 +36,7 @@ class PublishedNetwork(NetworkDescription):
 
 
 class QuotedRow(Settings):
-    """A row of the BINAS paper's table 1 whose network cannot be built here, and why."""
+    """A row of the BINAS paper's table 1 whose network is not known here, or has other figures elsewhere, and why."""
 
     name: str
     top1: float = Field(description="ImageNet top-1 accuracy in percent, as printed")

@@ -75,7 +75,7 @@ from binas.tables import (
 )
 from binas.tables.entries import SpaceReference, reference
 from binas.tables.samples import pack
-from binas.tasks.artefacts import ANSWERS, COMPARISONS, DATA, read_network
+from binas.tasks.artefacts import ANSWERS, COMPARISONS, DATA, MODEL, read_network
 from binas.tasks.confirming import NetworkOutcomes, known_outcomes
 from binas.tasks.finetune import has_inputs
 from binas.tasks.methods import read_method
@@ -87,7 +87,7 @@ from binas.training.checkpoint import (
     load_weights,
     save_checkpoint,
 )
-from binas.training.judgement import Accuracy, HeldOut, Judgement, NetworkRecord
+from binas.training.judgement import Accuracy, HeldOut, Judgement, ModelRecord, NetworkRecord
 from binas.training.loop import read_place
 from binas.training.reporting import read_metrics
 
@@ -319,6 +319,12 @@ def use_network(folder: Path) -> None:
     found = read_network(folder)
     found.judgement.tuned.test.error, found.judgement.one_shot.validation.error  # noqa: B018
     space().parse(found.architecture)
+
+
+def make_model(folder: Path) -> None:
+    """How good a model was before it was made smaller."""
+    make_run(folder)
+    MODEL.write(run_of(folder), ModelRecord(judgement=HeldOut(Accuracy(60.0, 20), Accuracy(55.0, 20))))
 
 
 def make_plan(folder: Path) -> None:
@@ -826,6 +832,9 @@ READERS: tuple[Reader, ...] = (
     Reader("metrics.jsonl", "metrics.jsonl", "lines", make_records, read_metrics),
     Reader("data.json", "data.json", "json", make_records, lambda f: DATA.read(run_of(f)).sentence()),
     Reader("network.json", "network.json", "json", make_network, use_network, ("settings",)),
+    Reader(
+        "model.json", "model.json", "json", make_model, lambda f: MODEL.read(run_of(f)).judgement.test.error
+    ),
     Reader("plan.json", "plan.json", "json", make_plan, use_plan, ("chosen",)),
     Reader(
         "estimator.json",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 import torch
 from foreign_networks import trained
 from own_models import CLASSES, own_model
+from PIL import Image
 from safetensors.torch import save_file
 from small_data import bars
 from torch import Tensor, nn
@@ -19,13 +22,16 @@ from binas.base.progress import Progress
 from binas.costs.analytic import analytic_costs
 from binas.data.config import DataConfig
 from binas.data.loading import load_data
-from binas.run.models import _compared, built, traced
+from binas.run.models import _compared, about_accuracy, built, traced
+from binas.run.run import open_run
 from binas.run.shrinking import Wish, _go_on, of_the_model, shrink
 from binas.search.limits import parse_limits
 from binas.supernet.network import extract
 from binas.supernet.weights import load_network
+from binas.tasks.artefacts import MODEL
 from binas.tasks.sample import SampleSettings
 from binas.training.config import TrainSettings
+from binas.training.judgement import Accuracy
 from tiny_run import SPACE
 
 QUICK: dict[str, Any] = {
@@ -63,7 +69,9 @@ def test_end_to_end(name: str, images: Path, tmp_path: Path) -> None:
     assert answer.costs["latency"].value <= answer.limits[0].value
     assert answer.limits[0].value == pytest.approx(0.9 * run.tables.costs["latency"].range(run.space)[1])
     assert set(run.networks) == {"latency=0.9x"}
-    assert run.removed[0].startswith("latency=0.9x: stage s1")
+    assert run.removed[0].startswith("The model itself is right on ")
+    assert run.removed[1].startswith("latency=0.9x: stage s1")
+    assert run.story[:2] == run.removed[:2]
     own = extract(run.supernet("heaviest"), run.space.extreme())
     shown = torch.randn(2, 3, *run.data.size)
     with torch.no_grad():
@@ -138,6 +146,16 @@ def no_function(folder: Path) -> None:
     built(f"{folder / 'model.py'}:build")
 
 
+def code(text: str) -> Callable[[Path], None]:
+    """A model file with this code in it, built."""
+
+    def make(folder: Path) -> None:
+        (folder / "model.py").write_text(text)
+        built(f"{folder / 'model.py'}:build")
+
+    return make
+
+
 def no_module(folder: Path) -> None:
     (folder / "model.py").write_text("def build():\n    return 3\n")
     built(f"{folder / 'model.py'}:build")
@@ -149,9 +167,104 @@ WRONG = {
     "a pickled module": (pickled, ModelError, "tensors"),
     "no file": (lambda folder: built(own_model("resnet"), folder / "none.pth"), ModelError, "no weight file"),
     "no function": (no_function, ConfigError, "no function 'build'"),
+    "code that fails": (
+        code("import nowhere_to_be_found\n"),
+        ConfigError,
+        "cannot be run: ModuleNotFoundError",
+    ),
+    "a function with arguments": (code("def build(x):\n    return x\n"), ConfigError, "without arguments"),
+    "a function that fails": (code("def build():\n    return 1 / 0\n"), ConfigError, "ZeroDivisionError"),
     "no module": (no_module, ConfigError, "not a torch.nn.Module"),
     "no such model": (lambda folder: built("model:build"), ConfigError, "FILE.py:FUNCTION"),
 }
+
+
+def test_a_model_file_imports_what_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "beside_the_model.py").write_text("from torch import nn\nlast = nn.Linear(2, 3)\n")
+    (tmp_path / "model.py").write_text("from beside_the_model import last\nbuild = lambda: last\n")
+    assert isinstance(built(f"{tmp_path / 'model.py'}:build"), nn.Linear)
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same images as files, one folder per class."""
+    folder, given = tmp_path_factory.mktemp("photos"), bars(200)
+    for number, (image, label) in enumerate(zip(given["images"], given["labels"], strict=True)):
+        place = folder / f"class{label}"
+        place.mkdir(exist_ok=True)
+        Image.fromarray(image.transpose(1, 2, 0)).save(place / f"{number}.png")
+    return folder
+
+
+def test_photos_of_a_folder_need_nothing_else(photos: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    with pytest.raises(
+        ConfigError, match="no network keeps"
+    ):  # measured, and refused before anything is trained
+        shrink(own_model("resnet"), photos, ["latency=1%"], tmp_path / "run", progress=Heard(said), **QUICK)
+    side = bars(1)["images"].shape[-1]
+    assert any(f"read as colour images of {side} x {side} pixels" in text for text in said)
+    assert any("no more than guessing among" in text for text in said)  # its weights are random
+    assert MODEL.read(open_run(tmp_path / "run")).judgement.test.images > 0
+
+
+class Heard(Progress):
+    """Keeps what is said."""
+
+    def __init__(self, said: list[str]) -> None:
+        self.said = said
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def part(self, number: int, count: int, name: str = "") -> Heard:
+        return self
+
+
+@pytest.mark.parametrize(("given", "size"), [(None, 224), (96, 96)])
+def test_photos_are_read_as_a_known_network_takes_them(
+    photos: Path, tmp_path: Path, given: int | None, size: int
+) -> None:
+    _, path = known(tmp_path, CLASSES)
+    wish = Wish(photos, network="torchvision/mobilenet_v3_small", weights=path, size=given)
+    assert wish.images() == {
+        "data.kind": "folder",
+        "data.path": str(photos),
+        "data.size": size,
+        "data.channels": 3,
+    }
+
+
+def test_the_first_layer_says_how_many_channels_photos_have(photos: Path) -> None:
+    grey = nn.Sequential(nn.Conv2d(1, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, CLASSES))
+    assert Wish(photos, model=grey).images()["data.channels"] == 1
+    assert Wish(photos, model=nn.Linear(2, 2)).images()["data.channels"] == 3  # as the photos are
+
+
+def test_images_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"there is no .*none"):
+        Wish(tmp_path / "none", model=own_model("resnet")).images()
+
+
+def test_mean_and_std_belong_together_and_one_number_is_enough(images: Path) -> None:
+    data = load_data(DataConfig(kind="arrays", path=images))
+    with pytest.raises(ConfigError, match="give both"):
+        Wish(images, model=own_model("resnet"), mean=[0.5]).source(data, "own")
+    source = Wish(images, model=own_model("resnet"), mean=[0.5], std=[0.25]).source(data, "own")
+    assert source.space.rules.std == (0.25,) * 3
+
+
+def test_a_model_that_guesses_is_told() -> None:
+    assert "guessing" not in about_accuracy(Accuracy(50.0, 400), 10)
+    assert "guessing among 10 classes" in about_accuracy(Accuracy(12.0, 400), 10)
+
+
+def test_another_size_than_the_network_is_described_for_is_said(images: Path, tmp_path: Path) -> None:
+    _, path = known(tmp_path, CLASSES)
+    wish = Wish(images, network="torchvision/mobilenet_v3_small", weights=path)
+    source = wish.source(load_data(DataConfig(kind="arrays", path=images)), "known")
+    assert any("is described for images of 224 x 224 pixels" in note for note in source.notes)
 
 
 @pytest.mark.parametrize("case", WRONG)

@@ -8,7 +8,9 @@ import pytest
 from PIL import Image
 
 from binas.base.errors import ConfigError, DataError, FileError
+from binas.base.times import parse_duration
 from binas.run.config import config_model, load_config
+from binas.run.plan import total_seconds
 from binas.run.start import create_run
 from binas.run.starter import fitting_spaces, look, write_starter
 from binas.space import load_space
@@ -121,7 +123,9 @@ class TestTime:
         assert made.outlook.images.total == 300
         said = made.sentences()[1]
         assert "with 2 + 6 + 3 epochs" in said
-        assert re.search(r"About \d+ min .* up to about 30 epochs of the heaviest: --time 10min", said)
+        assert re.search(r"About \d+ min .* up to about 30 epochs of the heaviest: --time ", said)
+        advised = parse_duration(said.split("--time ")[1].rstrip("."))
+        assert advised >= 1.5 * total_seconds(made.outlook)  # never less than the defaults take anyway
 
     def test_a_plan_is_written_and_valid(self, tmp_path):
         made = self.write(tmp_path, 600.0)

@@ -144,6 +144,14 @@ def shrink(
         typer.Option(help="Per channel, of pixels in 0..1, as the model was trained with."),
     ] = None,
     std: Annotated[list[float] | None, typer.Option(help="Per channel, with --mean.")] = None,
+    size: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Pixels a side that images of a folder are read at: what the model was trained with. Without it that of a "
+            "known network, or the images' own, at most 224.",
+        ),
+    ] = None,
     blocks: Annotated[
         list[str] | None,
         typer.Option(
@@ -179,6 +187,7 @@ def shrink(
         std=std or None,
         blocks=blocks or (),
         original=pairs,
+        size=size,
     )
     return _finished(*shrink_run(wish, out, more, progress, time))
 

@@ -5,16 +5,19 @@ Either becomes a :class:`Source`: a space whose heaviest member the network is, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from binas.base.errors import ConfigError, ModelError, SpaceError
+from binas.base.errors import ConfigError, ModelError, SpaceError, several
 from binas.base.files import exists
 from binas.space.graphs import Graph, Node
 from binas.space.rules import NetworkRules
 from binas.space.space import SearchSpace
+from binas.training.judgement import Accuracy, HeldOut
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from binas.supernet.weights import LoadedNetwork
 
 SHARES = (0.25, 0.5, 0.75, 1.0)
+GUESSING = 3.0  # standard errors above chance up to which a model is said to guess
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,38 +60,87 @@ class Source:
             f"{len(blocks) - fewest} can be left out; {self.space.count:,} networks in all{classifier}"
         )
 
+    def judged(self, images: ImageData) -> HeldOut | None:
+        """What the network gets right before anything is trained; None where its classifier is new."""
+        from binas.training.evaluation import accuracy, device_of
+
+        data, network = images.for_space(self.space), self.network.eval()
+        if self.new_classifier:
+            return None
+        validation, test = (
+            accuracy(network, data, part, device_of(network)) for part in (data.validation, data.test)
+        )
+        return HeldOut(validation, test)
+
+
+def about_accuracy(found: Accuracy, classes: int) -> str:
+    """How good a model is before it is made smaller, and what to look at where it only guesses."""
+    said = f"the model is right on {found.percent:.2f} ± {found.error:.2f} % of {found.images:,} validation images"
+    chance = Accuracy(100 / classes, found.images)
+    if found.percent > chance.percent + GUESSING * chance.error:
+        return said
+    return (
+        f"{said}, no more than guessing among {classes} classes would be. Are these its weights, were images normalised "
+        "like that (--mean, --std), and are its classes in the order of the folders' names?"
+    )
+
 
 @dataclass(frozen=True, eq=False)
 class Known:
     """A network that is known by name (``efficientnet_lite0``), the file of its weights, and what they are compared with.
 
-    ``original`` is the live module the weights are of, or a file of recorded pairs; ``rules`` are changes of its rules.
+    ``original`` is the live module the weights are of, or a file of recorded pairs.
     """
 
     network: str
     weights: str | Path
     original: nn.Module | str | Path | None = None
-    rules: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def loaded(self) -> LoadedNetwork:
+        """The network with its weights, read once."""
+        from binas.supernet.weights import load_network
+
+        return load_network(self.network, self.weights)
 
 
-def known_source(known: Known, images: ImageData, name: str, shares: Sequence[float] = SHARES) -> Source:
-    """A known network with its weights, which computes what their source does, as far as that was given."""
+def known_source(
+    known: Known,
+    images: ImageData,
+    name: str,
+    shares: Sequence[float] = SHARES,
+    rules: Mapping[str, Any] | None = None,
+) -> Source:
+    """A known network with its weights, which computes what their source does, as far as that was given.
+
+    ``rules`` are those of its rules that are to be others.
+    """
     from binas.space.derived import space_from_network
     from binas.supernet.network import extract
-    from binas.supernet.weights import load_network
     from binas.training.phases import fresh_supernet
 
-    loaded, classes = load_network(known.network, known.weights), len(images.classes)
-    own, notes = loaded.description.classes, [*loaded.notes, _compared(loaded, known.original)]
+    loaded, classes = known.loaded, len(images.classes)
+    own = loaded.description.classes
+    notes = (*loaded.notes, *_sized(known, images.size), _compared(loaded, known.original))
     space = space_from_network(
         loaded.description, name=name, classes=classes, resolution=min(images.size), shares=shares
     )
-    if known.rules:
-        given = {**space.rules.model_dump(), **{key: value for key, value in known.rules.items() if value}}
-        space = replace(space, rules=NetworkRules.model_validate(given))
+    if rules:
+        space = replace(space, rules=NetworkRules.model_validate({**space.rules.model_dump(), **rules}))
     supernet = fresh_supernet(space, 0)  # a new classifier is the same each time, so that a run knows its own
     supernet.absorb(loaded.network, new_classifier=own != classes)
-    return Source(space, extract(supernet, space.extreme()), own != classes, tuple(notes))
+    return Source(space, extract(supernet, space.extreme()), own != classes, notes)
+
+
+def _sized(known: Known, size: tuple[int, int]) -> list[str]:
+    """A note where images are of another size than the network is described for."""
+    side, (height, width) = known.loaded.description.resolution, size
+    if size == (side, side):
+        return []
+    return [
+        f"{known.network} is described for images of {side} x {side} pixels, these have {height} x {width}: what it was "
+        "trained to see has another size in them, which costs accuracy until it has learned"
+    ]
 
 
 def _compared(loaded: LoadedNetwork, original: nn.Module | str | Path | None) -> str:
@@ -145,13 +198,24 @@ def _from_file(text: str) -> nn.Module:
         raise ConfigError(
             f"{text!r} is no model: give FILE.py:FUNCTION, a function without arguments that builds it."
         )
-    found = runpy.run_path(str(path)).get(function)
+    sys.path.insert(
+        0, str(path.parent.absolute())
+    )  # as `python FILE.py` does: it may import what lies beside it
+    found = _called(partial(runpy.run_path, str(path)), f"{path} cannot be run").get(function)
     if not callable(found):
         raise ConfigError(f"{path} has no function {function!r}.")
-    made = found()
+    made = _called(found, f"{text} cannot be called, without arguments as it is")
     if not isinstance(made, nn.Module):
         raise ConfigError(f"{text} gives {type(made).__name__}, not a torch.nn.Module.")
     return made
+
+
+def _called(function: Callable[[], Any], what: str) -> Any:
+    """What code of the user gives; whatever it raises is told with ``what`` could not be done."""
+    try:
+        return function()
+    except Exception as error:
+        raise ConfigError(f"{what}: {type(error).__name__}: {error}") from error
 
 
 def _load(module: nn.Module, path: Path) -> None:
@@ -170,10 +234,19 @@ def _load(module: nn.Module, path: Path) -> None:
         if name in file.tensors and file.tensors[name].shape != value.shape
     ]
     if problems:
+        advice = "Name the file of this model's weights, or build the model they were trained as."
         raise ModelError(
-            f"the weights in {path} are not those of this model ({len(problems)} differences, first: {problems[0]})."
+            several(f"the weights in {path} are not those of this model", problems, advice, most=6)
         )
     module.load_state_dict(dict(file.tensors), strict=False)
+
+
+def input_channels(module: nn.Module) -> int | None:
+    """Channels that the first convolution takes; None where there is none."""
+    from torch import nn
+
+    first = next((layer for layer in module.modules() if isinstance(layer, nn.Conv2d)), None)
+    return None if first is None else first.in_channels
 
 
 def traced(module: nn.Module, images: ImageData) -> tuple[Graph, dict[str, Tensor], bool]:

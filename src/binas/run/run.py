@@ -18,7 +18,7 @@ from binas.search.answers import AnswerRecord
 from binas.space.architecture import Architecture
 from binas.space.files import load_space
 from binas.space.space import SearchSpace
-from binas.tasks.artefacts import ANSWERS, COMPARISONS, DATA, PAGE, SPACE, network_name, read_networks
+from binas.tasks.artefacts import ANSWERS, COMPARISONS, DATA, MODEL, PAGE, SPACE, network_name, read_networks
 from binas.tasks.search import SearchSettings
 from binas.training.config import FinetuneSettings, TrainSettings
 from binas.training.judgement import NetworkRecord
@@ -73,18 +73,21 @@ class Run:
 
     @property
     def removed(self) -> list[str]:
-        """Of a model that was trained before: what was removed for each limit, where, and what it cost and saved."""
-        from binas.report.removal import removals
+        """Of a model that was trained before: how good it is, and for each limit what was removed, where, at what price."""
+        from binas.report.removal import about_model, removals
 
         if self.settings(TrainSettings).start is None:
             return []
-        tables, lines = self.tables, []
+        tables, lines = self.tables, list[str]()
+        if exists(self.folder / MODEL.file) and self.answers:
+            cost = tables.costs[self.answers[0].limits[0].cost]
+            lines.append(about_model(MODEL.read(self).judgement.test, cost, self.space))
         for answer in self.answers:
             if answer.architecture:
                 cost, found = tables.costs[answer.limits[0].cost], self.space.parse(answer.architecture)
                 parts = removals(self.space, tables.contributions, cost, found)
                 sentences = [part.sentence(cost.unit.name) for part in parts]
-                lines.append(f"{answer.question}: {'; '.join(sentences)}.")
+                lines.append(f"{answer.question}: {'; '.join(sentences)} (points before fine-tuning).")
         return lines
 
     @property

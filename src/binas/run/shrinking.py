@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,14 +20,24 @@ from binas.base.files import exists, write_bytes
 from binas.base.identity import file_digest
 from binas.base.progress import Progress
 from binas.run.config import FILE, RunConfig, load_config
-from binas.run.models import SHARES, Known, Source, built, known_source, own_source
+from binas.run.models import (
+    SHARES,
+    Known,
+    Source,
+    about_accuracy,
+    built,
+    input_channels,
+    known_source,
+    own_source,
+)
 from binas.run.run import Run, open_run
 from binas.run.start import budget_of, create_run, do_task, finish
 from binas.search.limits import Limit, parse_limits
 from binas.space.files import load_space, save_space
 from binas.space.rules import NetworkRules
-from binas.tasks.artefacts import COSTS, SPACE, START
+from binas.tasks.artefacts import COSTS, MODEL, SPACE, START
 from binas.training.config import TrainSettings
+from binas.training.judgement import ModelRecord
 
 if TYPE_CHECKING:
     from torch import nn
@@ -48,6 +59,7 @@ RECIPE: dict[str, Any] = {
     "finetune.distillation.share": 0.9,
 }
 OFFLINE = ("embedded", "fashion-mnist")  # kinds of images that need no path
+USUAL_SIDE = 224  # pixels that photographs of a folder are read at, at most, unless --size says otherwise
 ADAPTING = {"train.heaviest.epochs": 3, "train.heaviest.learning_rate": 2e-3}
 
 
@@ -58,11 +70,13 @@ Change = tuple[str, Any]
 class Wish:
     """What a user has: a module (or ``file.py:function``), or the name of a known ``network``; weights; images; limits.
 
-    ``data`` is a folder of images, an .npz file, the name of images that come along, or the settings of ``data``. ``mean``
-    and ``std`` per channel, of pixels in 0..1, are what a module of one's own expects images to be normalised with; without
-    them those of the images are used. ``blocks`` are names of modules, such as ``layers.*.*``, that may be narrowed or
-    removed; without them they are found. What a known network computes is compared with ``original``: the live module that
-    the weights are of, or a file of recorded pairs of images and logits (:func:`binas.supernet.weights.check_recorded`).
+    ``data`` is a folder of images, an .npz file, the name of images that come along, or the settings of ``data``. ``size``
+    is the pixels a side that images of a folder are read at; without it what a known network takes, or their own. ``mean``
+    and ``std`` per channel (one number stands for all), of pixels in 0..1, are what a module of one's own expects images to
+    be normalised with; without them those of the images are used. ``blocks`` are names of modules, such as ``layers.*.*``,
+    that may be narrowed or removed; without them they are found. What a known network computes is compared with
+    ``original``: the live module that the weights are of, or a file of recorded pairs of images and logits
+    (:func:`binas.supernet.weights.check_recorded`).
     """
 
     data: str | Path | Mapping[str, Any]
@@ -75,32 +89,69 @@ class Wish:
     std: Sequence[float] | None = None
     blocks: Sequence[str] = ()
     original: nn.Module | str | Path | None = None
+    size: int | None = None
 
     def source(self, images: ImageData, name: str) -> Source:
         """The network to be made smaller."""
+        given = self._normalisation(images.channels)
+        if isinstance(self._network, Known):
+            return known_source(self._network, images, name, self.shares, given)
+        rules = NetworkRules.model_validate(given) if given else None
+        return own_source(self._network, images, name, self.shares, rules, self.blocks)
+
+    @cached_property
+    def _network(self) -> Known | nn.Module:
+        """What is to be made smaller, built once."""
         if (self.model is None) == (self.network is None):
             raise ConfigError(
                 "give a model of your own, or the name of a network with --network; one of the two."
             )
-        if self.network is not None:
-            if self.blocks:
-                raise ConfigError(f"the blocks of {self.network} are known; leave --blocks out.")
-            if self.weights is None:
-                raise ConfigError(f"{self.network} needs a file of weights: give one with --weights.")
-            known = Known(self.network, self.weights, self.original, self._normalisation)
-            return known_source(known, images, name, self.shares)
-        assert self.model is not None
-        if self.original is not None:
-            raise ConfigError("a model of your own is compared with itself; leave --pairs out.")
-        rules = NetworkRules.model_validate(self._normalisation) if self._normalisation else None
-        module = built(self.model, self.weights)
-        return own_source(module, images, name, self.shares, rules, self.blocks)
+        if self.model is not None:
+            if self.original is not None:
+                raise ConfigError("a model of your own is compared with itself; leave --pairs out.")
+            return built(self.model, self.weights)
+        assert self.network is not None
+        if self.blocks:
+            raise ConfigError(f"the blocks of {self.network} are known; leave --blocks out.")
+        if self.weights is None:
+            raise ConfigError(f"{self.network} needs a file of weights: give one with --weights.")
+        return Known(self.network, self.weights, self.original)
 
-    @property
-    def _normalisation(self) -> dict[str, Any]:
-        """Rules of the network that were given."""
-        given = {"mean": self.mean, "std": self.std}
-        return given if any(value is not None for value in given.values()) else {}
+    def _normalisation(self, channels: int) -> dict[str, Any]:
+        """Rules of the network that were given; one number is that of every channel."""
+        if self.mean is None and self.std is None:
+            return {}
+        if self.mean is None or self.std is None:
+            raise ConfigError("--mean and --std say together how images were normalised: give both.")
+        given = {"mean": list(self.mean), "std": list(self.std)}
+        return {name: value * channels if len(value) == 1 else value for name, value in given.items()}
+
+    def images(self) -> dict[str, Any]:
+        """The settings of the images."""
+        if isinstance(self.data, Mapping):
+            return {f"data.{name}": value for name, value in self.data.items()}
+        path = Path(self.data)
+        if str(self.data) in OFFLINE and not exists(path):
+            return {"data.kind": str(self.data)}
+        if not exists(path):
+            raise ConfigError(
+                f"there is no {path}. Give --data a folder with one subfolder of images per class, an .npz file, or one of "
+                f"{', '.join(OFFLINE)}."
+            )
+        if path.suffix == ".npz":
+            return {"data.kind": "arrays", "data.path": str(path)}
+        return {"data.kind": "folder", "data.path": str(path), **self._form(path)}
+
+    def _form(self, folder: Path) -> dict[str, Any]:
+        """What photographs are read as: size and channels of a known network or of the first layer, or their own."""
+        from binas.data.folder import look
+
+        if isinstance(self._network, Known):
+            described = self._network.loaded.description
+            return {"data.size": self.size or described.resolution, "data.channels": 3}
+        seen, taken = look(folder), input_channels(self._network)
+        channels = taken if taken in (1, 3) else 1 if seen.grey else 3
+        return {"data.size": self.size or min(seen.side, USUAL_SIDE), "data.channels": channels}
 
 
 def shrink(
@@ -116,6 +167,7 @@ def shrink(
     std: Sequence[float] | None = None,
     blocks: Sequence[str] = (),
     source: nn.Module | str | Path | None = None,
+    size: int | None = None,
     progress: Progress | None = None,
     time: str | None = None,
     **changes: Any,
@@ -128,7 +180,7 @@ def shrink(
     from binas.base.identity import flattened
 
     more = [(name, value) for name, value in flattened(changes).items()]
-    wish = Wish(data, limits, model, network, weights, shares, mean, std, blocks, source)
+    wish = Wish(data, limits, model, network, weights, shares, mean, std, blocks, source, size)
     return shrink_run(wish, Path(out), more, progress, time)[0]
 
 
@@ -150,7 +202,7 @@ def shrink_run(
 
 def _go_on(wish: Wish, folder: Path, changes: Sequence[Change], progress: Progress) -> Run:
     """The run in ``folder``, if it is one of the same model, with these limits; measured and told where to draw."""
-    images = _images([*_data(wish.data).items(), *changes])
+    images = _images([*wish.images().items(), *changes])
     _check_same(wish.source(images, _name(folder)), folder)
     if exists(folder / COSTS.file):
         _check_limits(open_run(folder, changes))  # before its configuration is changed
@@ -181,15 +233,21 @@ def begin(
     wish: Wish, folder: Path, changes: Sequence[Change], progress: Progress, time: str | None = None
 ) -> Run:
     """Read the model, start the run, measure the device, and say around which sizes networks are drawn."""
-    images = _images([*_data(wish.data).items(), *changes])
+    own = wish.images()
+    images = _images([*own.items(), *changes])
     source = wish.source(images, _name(folder))
-    for text in (*source.notes, source.sentence()):
+    judged = source.judged(images)
+    for text in (_read_as(images), *source.notes, source.sentence()):
         progress.say(text)
+    if judged is not None:
+        progress.say(about_accuracy(judged.validation, len(images.classes)))
     folder.mkdir(parents=True, exist_ok=True)
     save_space(source.space, folder / SPACE.file)
     write_bytes(folder / START, source.weights())
+    if judged is not None:
+        ModelRecord(judgement=judged).save(folder / MODEL.file)
     files = {"space": str(folder / SPACE.file), "train.start": str(folder / START)}
-    settings = {**_data(wish.data), **RECIPE, **(ADAPTING if source.new_classifier else {}), **files}
+    settings = {**own, **RECIPE, **(ADAPTING if source.new_classifier else {}), **files}
     config = load_config(None, [*settings.items(), *changes])
     run = create_run(folder, config, progress=progress, budget=budget_of(time, None, changes))
     return _around(run, progress)
@@ -200,14 +258,13 @@ def of_the_model(text: str) -> str:
     return _PERCENT.sub(lambda found: f"{found[1]}{float(found[2]) / 100:g}x", text)
 
 
-def _data(data: str | Path | Mapping[str, Any]) -> dict[str, Any]:
-    if isinstance(data, Mapping):
-        return {f"data.{name}": value for name, value in data.items()}
-    path = Path(data)
-    if str(data) in OFFLINE and not exists(path):
-        return {"data.kind": str(data)}
-    kind = "arrays" if path.suffix == ".npz" else "folder"
-    return {"data.kind": kind, "data.path": str(path)}
+def _read_as(images: ImageData) -> str:
+    """What the network is going to see."""
+    (height, width), colour = images.size, "grey" if images.channels == 1 else "colour"
+    return (
+        f"{images.name}: {len(images.classes)} classes, read as {colour} images of {height} x {width} pixels (--size for "
+        "those of a folder)"
+    )
 
 
 def _images(settings: Sequence[Change]) -> ImageData:

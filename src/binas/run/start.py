@@ -20,7 +20,7 @@ from binas.run.run import Run, open_run
 from binas.space.files import load_space
 from binas.tasks import all_steps, all_tasks
 from binas.tasks._base import Task
-from binas.tasks.artefacts import SPACE, START
+from binas.tasks.artefacts import MODEL, SPACE, START
 from binas.tasks.search import check_questions
 from binas.training.config import FinetuneSettings, Phase, TrainSettings
 
@@ -142,7 +142,7 @@ def _check_free(folder: Path) -> None:
         raise FileError(f"{folder} is a file. Give a new or empty folder as --out.")
     own = (
         lock.FILE,
-        *(name for file in (SPACE.file, PLAN, START) for name in (file, f".{file}.")),
+        *(name for file in (SPACE.file, PLAN, START, MODEL.file) for name in (file, f".{file}.")),
         f".{FILE}.",
     )
     others = [path.name for path in listed(folder) if not path.name.startswith(own)]

@@ -37,6 +37,7 @@ Probe = Callable[[SearchSpace, "ImageData", RunConfig], Rates]
 
 MANY_CLASSES = 100  # from here on the paper's wide space
 ENOUGH = 10  # epochs of the heaviest network; where the time allows fewer, smaller images are taken
+MORE = 1.5  # times what the defaults take: less is no better run
 WORTH = 30  # epochs of it up to which networks usually still improve
 PROBED = 256  # images that are read to probe with
 LOADING = 5.0  # seconds until a run begins to work
@@ -90,14 +91,14 @@ def _takes(outlook: Outlook) -> str:
     """How long the defaults take, and the time from which more is hardly worth it."""
     train, tune = outlook.settings(TrainSettings), outlook.settings(FinetuneSettings)
     epochs = f"{train.heaviest.epochs} + {train.supernet.epochs} + {tune.epochs} epochs"
-    took = duration(total_seconds(outlook))
-    takes = f"About {took} on this machine with {epochs} (heaviest network, supernet, each network found)."
+    total = total_seconds(outlook)
+    takes = f"About {duration(total)} on this machine with {epochs} (heaviest network, supernet, each network found)."
     step = next(step for step in all_steps() if step.name == "train.heaviest")
     share = next(item.share for item in step.amounts)
     worth = WORTH * step.seconds(outlook).work / train.heaviest.epochs / share
     if train.heaviest.epochs >= WORTH:
         return takes
-    better = next((time for time in TIMES if time >= worth), TIMES[-1])
+    better = next((time for time in TIMES if time >= max(worth, MORE * total)), TIMES[-1])
     return (
         f"{takes} Networks usually still improve up to about {WORTH} epochs of the heaviest: "
         f"--time {short_duration(better)}."

@@ -3,6 +3,7 @@
 RUN/config.yaml          the configuration with all its values; RUN/space.yaml the space
 RUN/plan.json            what was chosen for a time that was given (binas.run.plan)
 RUN/start.safetensors    weights of a model of one's own that the heaviest network starts from (binas.run.shrinking)
+RUN/model.json           what that model gets right of the held-out images before anything is changed
 RUN/data.json            what the images are: fingerprint, classes, counts
 RUN/heaviest/            weights of the heaviest network; RUN/supernet/ those of the supernet
 RUN/costs.json           what each choice costs, verified on whole networks
@@ -40,7 +41,7 @@ from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions, load_contributions
 from binas.tables.costs import CostTable, load_costs
 from binas.tables.samples import FILE, Samples, load_samples
-from binas.training.judgement import NetworkRecord
+from binas.training.judgement import ModelRecord, NetworkRecord
 
 if TYPE_CHECKING:
     from binas.run.run import Run
@@ -113,6 +114,12 @@ DATA: Artefact[DataRecord] = Artefact(
     "train",
     lambda path, _: read_typed(DataRecord, path, "Delete it; `binas train` makes it again."),
     DataRecord.save,
+)
+MODEL: Artefact[ModelRecord] = Artefact(
+    "model.json",
+    "shrink",
+    lambda path, _: read_typed(ModelRecord, path, "Delete it; it is only told of."),
+    ModelRecord.save,
 )
 COSTS: Artefact[CostTable] = Artefact("costs.json", "measure", load_costs, CostTable.save)
 CONTRIBUTIONS: Artefact[Contributions] = Artefact(

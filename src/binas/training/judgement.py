@@ -45,6 +45,14 @@ class Judgement:
     epoch: int
 
 
+class ModelRecord(FileRecord):
+    """A model that was trained before, as it is: what it gets right of the images that a run holds out."""
+
+    format: Literal["binas/model"] = "binas/model"
+    version: Literal[1] = 1
+    judgement: HeldOut
+
+
 class NetworkRecord(FileRecord):
     """A fine-tuned network of a run.
 

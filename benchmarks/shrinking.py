@@ -62,6 +62,10 @@ LEAST, WIDER = (
     0.05,
     1.15,
 )  # share of FLOPs or channels that a tool is asked to keep at least; FastNAS's steps up
+FASTER = (
+    3.0,
+)  # times our own rate of fine-tuning, that pruned networks are also trained with: cut deeply, they may need it
+TIMES = "-x"  # before that factor in the name of a training
 SCRATCH = "from scratch"
 COLUMNS = ("found", "FastNAS", "Torch-Pruning", "uniform width", SCRATCH)
 
@@ -403,10 +407,15 @@ class Study:
     def _row(self, number: int, answer: AnswerRecord, latencies: Mapping[str, float]) -> dict[str, Any]:
         own, columns = self._right(f"found-{number}"), {}
         for name in (*self.pruners, SCRATCH):
-            right = self._right(f"{_plain(name)}-{number}")
-            share = latencies[f"{'found' if name == SCRATCH else name} {number}"]
-            accuracy = 100 * float(right.mean())
-            columns[name] = {"accuracy": accuracy, "latency": share, "lead": list(difference(own, right))}
+            labels = self._labels(name, number)
+            best = max(labels, key=self._validation)
+            right = self._right(best)
+            columns[name] = {
+                "accuracy": 100 * float(right.mean()),
+                "latency": latencies[f"{'found' if name == SCRATCH else name} {number}"],
+                "lead": list(difference(own, right)),
+                "all": {label: 100 * float(self._right(label).mean()) for label in labels},
+            }
         return {
             "limit": LIMITS[number],
             "found": {"accuracy": 100 * float(own.mean()), "latency": latencies[f"found {number}"]},
@@ -416,6 +425,16 @@ class Study:
             "columns": columns,
         }
 
+    def _labels(self, name: str, number: int) -> list[str]:
+        """The trainings of a column's network: pruned ones have several rates, of which validation images choose."""
+        plain = f"{_plain(name)}-{number}"
+        return (
+            [plain, *(f"{plain}{TIMES}{factor:g}" for factor in FASTER)] if name in self.pruners else [plain]
+        )
+
+    def _validation(self, label: str) -> float:
+        return float(read_json(self._outcome(label))["validation"])
+
     def _right(self, label: str) -> Any:
         return unpack(read_json(self._outcome(label))["correct"], len(self.run.data.test))
 
@@ -424,7 +443,8 @@ class Study:
 
     def tune_all(self) -> None:
         """Fine-tune every network of every column that is not done, in as many processes as the run may use."""
-        labels = ["model", *(f"{_plain(name)}-{number}" for number in range(len(LIMITS)) for name in COLUMNS)]
+        each = (self._labels(name, number) for number in range(len(LIMITS)) for name in COLUMNS)
+        labels = ["model", *(label for some in each for label in some)]
         left = [label for label in labels if not exists(self._outcome(label))]
         assert self.settings  # found before processes share the work
         for label, percent in zip(left, self._shared(tuner, left, "network"), strict=True):
@@ -432,17 +452,18 @@ class Study:
 
     def judge(self, label: str) -> float:
         """Percent of the test images that the network of a column gets right; which ones is kept."""
-        data = self.run.data
-        right = correct(self.network(label).eval(), data, data.test, CPU)
-        percent = 100 * float(right.mean())
-        write_text(self._outcome(label), dump_json({"accuracy": percent, "correct": pack(right)}))
+        data, network = self.run.data, self.network(label).eval()
+        chosen, right = (correct(network, data, part, CPU) for part in (data.validation, data.test))
+        percent, validation = (100 * float(found.mean()) for found in (right, chosen))
+        values = {"accuracy": percent, "validation": validation, "correct": pack(right)}
+        write_text(self._outcome(label), dump_json(values))
         return percent
 
     def network(self, label: str) -> nn.Module:
         """The network of a column, fine-tuned."""
         if label == "model":
             return self.model
-        plain, _, number = label.rpartition("-")
+        plain, _, number = label.partition(TIMES)[0].rpartition("-")
         name = next(name for name in COLUMNS if _plain(name) == plain)
         answer = self.answers[int(number)]
         return (
@@ -481,6 +502,8 @@ class Study:
             network = fresh_network(run.space, _architecture(run, answer), run.settings(TrainSettings).seed)
             how = self.training.heaviest.model_copy(update={"epochs": phase.epochs})
         else:
+            factor = float(label.partition(TIMES)[2] or 1)
+            how = phase.model_copy(update={"learning_rate": factor * phase.learning_rate})
             network = self.pruners[name](self.settings[name][number])
             recalibrate(network, calibration_batches(run.data, phase.recalibration, CPU))
         where = bench(run, self.progress, ALONE, self.folder / "rivals" / label)

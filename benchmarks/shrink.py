@@ -21,8 +21,8 @@ re-estimated before. Training is equal: our networks have had the elastic phase,
 in addition; the last is trained for as many with the optimizer and rate of the model itself. Pruned networks are trained
 with three times the rate as well, and validation images choose: cut deeply, they may need it; ours are trained once.
 FastNAS prunes by the same validation images that the search uses. A latency is held against the model's own in the same
-session, so that other work on the machine counts for both; "over" marks a network that was within its limit when it was bisected and is not when all
-are measured once more.
+session, so that other work on the machine counts for both; "over" marks a network that was within its limit when it was
+bisected and is not when all are measured once more.
 
 Targets, for each model: ahead of the best other column by at least 1.0 point at 2 of 3 limits, at none behind it by more
 than one standard error; all limits kept when measured once more, without bisecting; CPU time until the answer (before

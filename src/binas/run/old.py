@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from binas.base.files import exists, listed, move, remove_tree
+from binas.base.files import exists, is_regular, listed, move, remove_tree, size_of
 from binas.base.lines import write_lines
 from binas.base.progress import Progress
 from binas.run.log import log_event, now
@@ -99,7 +99,7 @@ def _is_of(line: Mapping[str, Any], step: str) -> bool:
 def limit_old(folder: Path, gib: float, progress: Progress) -> None:
     """Delete the oldest of ``old/`` beyond that many GiB; the newest stays."""
     found = places(folder)
-    sizes = [sum(path.stat().st_size for path in listed(place, "**/*") if path.is_file()) for place in found]
+    sizes = [sum(size_of(path) for path in listed(place, "**/*") if is_regular(path)) for place in found]
     for number, place in enumerate(found[1:], 2):
         if sum(sizes[:number]) > gib * GIB:
             drop(place)

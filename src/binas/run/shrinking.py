@@ -185,7 +185,6 @@ def begin(
     source = wish.source(images, _name(folder))
     for text in (*source.notes, source.sentence()):
         progress.say(text)
-    folder.mkdir(parents=True, exist_ok=True)
     save_space(source.space, folder / SPACE.file)
     write_bytes(folder / START, source.weights())
     files = {"space": str(folder / SPACE.file), "train.start": str(folder / START)}

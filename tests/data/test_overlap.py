@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -112,6 +113,21 @@ def test_a_disk_that_fails_does_not_pass_for_missing_images(tmp_path, monkeypatc
         FileError, match=rf"{place}: Input/output error.*check it, then give the same command"
     ):
         load(tmp_path)
+
+
+def test_a_disk_that_fails_while_threads_decode_is_told(tmp_path, monkeypatch):
+    write_classes(tmp_path, {"a": 20, "b": 20})
+    data = load(tmp_path, cache=False, check_images=False, workers=4)
+
+    def fails(doing, path):
+        if path.name == "007.png" and threading.current_thread() is not threading.main_thread():
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(files, "touch", fails)
+    with pytest.raises(
+        DataError, match=r"007\.png: Input/output error.*check it, then give the same command"
+    ):
+        list(data.train.batches(4)), list(data.validation.batches(4)), list(data.test.batches(4))
 
 
 @pytest.mark.parametrize("what", ["pipe", "zero"])

@@ -276,6 +276,39 @@ def test_a_folder_is_listed_by_name_and_one_that_cannot_be_read_is_told(tmp_path
         files.listed(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "pattern", ["*", "*/*", "**/*", "**/*.json", "b/**", "a.json", "b/c/*.json", "a.json/*", "n/*"]
+)
+def test_patterns_mean_what_they_mean_to_pathlib(tmp_path, pattern):
+    (tmp_path / "b" / "c").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "b")
+    for name in ("a.json", "b/x.json", "b/.hidden", "b/c/y.json", "b/c/z.txt"):
+        (tmp_path / name).write_text("1")
+    wanted = tmp_path.glob("b/**/*" if pattern == "b/**" else pattern)
+    assert files.listed(tmp_path, pattern) == sorted(wanted)
+
+
+@pytest.mark.parametrize("pattern", ["*/*", "**/*", "b/c/*"])
+def test_a_folder_further_in_that_cannot_be_read_is_told(tmp_path, monkeypatch, pattern):
+    (tmp_path / "b" / "c").mkdir(parents=True)
+    (tmp_path / "b" / "x.json").write_text("1")
+
+    def fails(doing, path):
+        if path.parent == tmp_path:
+            raise OSError(13, "Permission denied")
+
+    monkeypatch.setattr(files, "touch", fails)
+    with pytest.raises(FileError, match=r"/b: Permission denied"):
+        files.listed(tmp_path, pattern)
+
+
+def test_a_circle_of_links_is_nothing(tmp_path):
+    (tmp_path / "x").symlink_to(tmp_path / "x")
+    assert not files.exists(tmp_path / "x")
+    assert not files.is_regular(tmp_path / "x")
+    assert not files.is_folder(tmp_path / "x")
+
+
 def test_a_folder_is_copied_whole_or_not_at_all_and_removed(tmp_path, monkeypatch):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "x").write_text("1")

@@ -10,8 +10,9 @@ from hypothesis import given, strategies as st
 from small_images import pixels
 
 from binas import load_space
+from binas.base import packed
 from binas.base.errors import DataError, FileError
-from binas.data import DataConfig, Division, ImageData, arrays as arrays_room, from_arrays, load_data
+from binas.data import DataConfig, Division, ImageData, from_arrays, load_data
 from binas.space import NetworkRules
 
 LABELS = np.arange(30) % 3
@@ -119,17 +120,17 @@ def test_hostile_files_of_arrays_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "mine.npz"
     objects = np.array([_Harmful()], dtype=object)
     np.savez(path, images=objects, labels=LABELS)
-    with pytest.raises(DataError, match="allow_pickle=False"):
+    with pytest.raises(FileError, match="allow_pickle=False"):
         load_data(DataConfig(kind="arrays", path=path))
     path.write_bytes(pickle.dumps({"images": 1}))
-    with pytest.raises(DataError, match="not a zip file"):
+    with pytest.raises(FileError, match="not a zip file"):
         load_data(DataConfig(kind="arrays", path=path))
     np.savez(path, pictures=pixels(3), labels=LABELS)
     with pytest.raises(DataError, match="no array images"):
         load_data(DataConfig(kind="arrays", path=path))
     np.savez_compressed(path, images=pixels(30), labels=LABELS)
-    monkeypatch.setattr(arrays_room, "MAX_BYTES", 1000)
-    with pytest.raises(DataError, match="at most 1000 are read"):
+    monkeypatch.setattr(packed, "MAX_BYTES", 1000)
+    with pytest.raises(FileError, match="at most 1000 are read"):
         load_data(DataConfig(kind="arrays", path=path))
     with pytest.raises(FileError, match="No such file"):
         load_data(DataConfig(kind="arrays", path=tmp_path / "none.npz"))
@@ -142,7 +143,7 @@ def test_a_header_that_announces_too_much_is_refused(tmp_path):
     path = tmp_path / "mine.npz"
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("images.npy", header.getvalue() + b"few bytes")
-    with pytest.raises(DataError, match=r"cannot read .*mine\.npz"):
+    with pytest.raises(FileError, match=r"cannot read .*mine\.npz"):
         load_data(DataConfig(kind="arrays", path=path))
 
 
@@ -152,7 +153,7 @@ def test_a_truncated_file_is_refused(cut, tmp_path_factory):
     np.savez_compressed(whole, images=pixels(30), labels=LABELS)
     path = tmp_path_factory.mktemp("cut") / "mine.npz"
     path.write_bytes(whole.getvalue()[:cut])
-    with pytest.raises(DataError, match="cannot read"):
+    with pytest.raises(FileError, match="cannot read"):
         load_data(DataConfig(kind="arrays", path=path))
 
 

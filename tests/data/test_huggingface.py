@@ -249,7 +249,7 @@ def test_images_beside_the_table_are_read_and_addresses_are_not(tmp_path):
         ({"bytes": None, "path": "https://example.org/a.png"}, "is an address"),
         ({"bytes": None, "path": f"zip://a.png::{tmp_path / 'none.zip'}"}, "leave streaming out"),
         ({"bytes": None, "path": str(tmp_path / "none.png")}, "No such file"),
-        ({"bytes": None, "path": str(tmp_path)}, "not a file"),
+        ({"bytes": None, "path": str(tmp_path)}, "not a regular file"),
         ({"bytes": None, "path": "a\0.png"}, "null byte"),
         ({"bytes": None, "path": None}, "holds no image"),
         (None, "holds no image"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ import pytest
 import torch
 from small_images import encoded, pixels, write_classes
 
-from binas.base.errors import DataError
+from binas.base import files
+from binas.base.errors import DataError, FileError
 from binas.data import DataConfig, file_images, from_arrays, load_data, overlap
 
 
@@ -95,6 +97,37 @@ def test_links_to_folders_and_loops_are_told(tmp_path):
     (tmp_path / "images" / "a" / "round").symlink_to(tmp_path / "images")
     with pytest.raises(DataError, match="round is a link to a folder"):
         load(tmp_path / "images")
+
+
+@pytest.mark.parametrize("place", ["a", "a/nested", "a/nested/000.png"])
+def test_a_disk_that_fails_does_not_pass_for_missing_images(tmp_path, monkeypatch, place):
+    write_classes(tmp_path, {"a": 4, "b": 4})
+    write_classes(tmp_path / "a", {"nested": 4})
+
+    def fails(doing, path):
+        if path == tmp_path / place:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(files, "touch", fails)
+    with pytest.raises(
+        FileError, match=rf"{place}: Input/output error.*check it, then give the same command"
+    ):
+        load(tmp_path)
+
+
+def test_a_disk_that_fails_while_threads_decode_is_told(tmp_path, monkeypatch):
+    write_classes(tmp_path, {"a": 20, "b": 20})
+    data = load(tmp_path, cache=False, check_images=False, workers=4)
+
+    def fails(doing, path):
+        if path.name == "007.png" and threading.current_thread() is not threading.main_thread():
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(files, "touch", fails)
+    with pytest.raises(
+        DataError, match=r"007\.png: Input/output error.*check it, then give the same command"
+    ):
+        list(data.train.batches(4)), list(data.validation.batches(4)), list(data.test.batches(4))
 
 
 @pytest.mark.parametrize("what", ["pipe", "zero"])

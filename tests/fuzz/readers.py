@@ -56,10 +56,13 @@ from binas.search.rivals import Comparison, Leads, Percents, Rival
 from binas.search.solve import solve
 from binas.space import SearchSpace, load_space, save_space, space_from_yaml
 from binas.space.blockstrings import read_architecture, read_choice, to_block_string
+from binas.space.described import NetworkDescription
 from binas.space.files import space_from_data, space_to_data
 from binas.space.sampling import sample_many
 from binas.supernet.static import StaticNetwork
-from binas.supernet.weights import read_weights
+from binas.supernet.weights import check_recorded, read_weights
+from binas.supernet.weights.equality import random_images
+from binas.supernet.weights.loading import LoadedNetwork
 from binas.tables import (
     Column,
     Contributions,
@@ -438,6 +441,30 @@ def use_export(folder: Path) -> None:
     from binas.export.model_file import load_model
 
     load_model(folder)
+
+
+@cache
+def described() -> LoadedNetwork:
+    """A small network as it is after its weights were read."""
+    blocks = "[['ds_r1_k3_s1_e1_c8'], ['ir_r1_k3_s2_e2_c8']]"
+    about = NetworkDescription(name="small", stem="cn_k3_s2_c8", blocks=blocks, resolution=32, classes=4)
+    torch.manual_seed(0)
+    return LoadedNetwork(StaticNetwork.from_description(about).eval(), about, "own", ())
+
+
+def make_pairs(name: str) -> Callable[[Path], None]:
+    """Recorded images and logits."""
+
+    def make(folder: Path) -> None:
+        images = random_images(described().description, 2)
+        with torch.no_grad():
+            found = {"images": images, "logits": described().network(images)}
+        arrays = {name: value.numpy() for name, value in found.items()}
+        np.savez_compressed(folder / name, **arrays) if name.endswith(".npz") else _write(save(found), name)(
+            folder
+        )
+
+    return make
 
 
 def make_npz(folder: Path) -> None:
@@ -870,6 +897,12 @@ READERS: tuple[Reader, ...] = (
         ("space.name", "space.description", "name"),
     ),
     Reader("model weights", "model.safetensors", "bytes", make_export, use_export, sealed=True),
+    *(
+        Reader(
+            name, name, "bytes", make_pairs(name), lambda f, name=name: check_recorded(described(), f / name)
+        )
+        for name in ("pairs.npz", "pairs.safetensors")
+    ),
     Reader("images.npz", "images.npz", "bytes", make_npz, use_data(kind="arrays", path="images.npz")),
     Reader(
         "idx",

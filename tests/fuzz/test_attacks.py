@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import threading
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import torch
 from readers import (
     PLAN,
     QUESTION,
+    described,
     make_answers,
     make_checkpoint,
     make_journal,
@@ -27,6 +29,7 @@ from readers import (
 )
 from safetensors.torch import load, save
 
+from binas.base import packed
 from binas.base.errors import (
     BinasError,
     CheckpointError,
@@ -34,6 +37,7 @@ from binas.base.errors import (
     DataError,
     FileError,
     MeasureError,
+    ModelError,
     ProblemError,
     SpaceError,
     TableError,
@@ -43,7 +47,6 @@ from binas.base.files import MAX_JSON_VALUES, parse_json, parse_yaml, read_json,
 from binas.base.identity import file_digest
 from binas.base.lines import append_line, read_lines
 from binas.costs.journal import Journal
-from binas.data import arrays
 from binas.data.arrays import from_arrays, read_npz
 from binas.data.decoding import PixelBudget
 from binas.run.config import load_config
@@ -52,6 +55,7 @@ from binas.run.records import read_record
 from binas.search.limits import parse_limits
 from binas.space import load_space, space_from_data, space_from_yaml
 from binas.space.files import space_to_data
+from binas.supernet.weights import check_recorded, read_weights
 from binas.tables.contributions import contributions_from_data
 from binas.tables.costs import costs_from_data
 from binas.training.checkpoint import load_checkpoint, save_checkpoint
@@ -146,9 +150,57 @@ class TestSize:
     def test_a_packed_bomb_of_images(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path, bomb = tmp_path / "bomb.npz", np.zeros((400, 100, 100), np.uint8)
         np.savez_compressed(path, images=bomb, labels=np.arange(400) % 2)
-        monkeypatch.setattr(arrays, "PLAIN_BYTES", 10**6)
-        with pytest.raises(DataError, match=r"unpacks to .* of a file of its size"):
+        monkeypatch.setattr(packed, "PLAIN_BYTES", 10**6)
+        with pytest.raises(FileError, match=r"unpacks to .* of a file of its size"):
             read_npz(path)
+
+    def test_recorded_pairs_that_unpack_to_much(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "pairs.npz"
+        np.savez_compressed(path, images=np.zeros((400, 3, 32, 32), np.float32), logits=np.zeros((400, 4)))
+        monkeypatch.setattr(packed, "PLAIN_BYTES", 10**6)
+        with pytest.raises(FileError, match=r"unpacks to .* of a file of its size"):
+            check_recorded(described(), path)
+
+    @pytest.mark.parametrize(
+        ("shape", "says"), [((2, 3, 4000, 32), "sides of 8 to 128"), ((2, 1, 32, 32), r"\(n, 3, h, w\)")]
+    )
+    def test_recorded_images_of_other_shapes(self, tmp_path: Path, shape: tuple[int, ...], says: str) -> None:
+        np.savez_compressed(tmp_path / "pairs.npz", images=np.zeros(shape, np.uint8), logits=np.zeros((2, 4)))
+        with pytest.raises(ModelError, match=says):
+            check_recorded(described(), tmp_path / "pairs.npz")
+
+    def test_recorded_logits_that_agree_with_everything(self, tmp_path: Path) -> None:
+        logits = np.full(
+            (2, 4), 1e300
+        )  # in float32 no finite number, and any difference is within a part of it
+        np.savez(tmp_path / "pairs.npz", images=np.zeros((2, 3, 32, 32)), logits=logits)
+        with pytest.raises(ModelError, match="not finite"):
+            check_recorded(described(), tmp_path / "pairs.npz")
+
+    def test_packed_weights_that_unpack_to_much(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        plain, path = tmp_path / "plain.pth", tmp_path / "bomb.pth"
+        torch.save({"w": torch.zeros(10**6)}, plain)
+        with zipfile.ZipFile(plain) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+            for name in source.namelist():
+                made.writestr(name, source.read(name))
+        monkeypatch.setattr(packed, "PLAIN_BYTES", 10**6)
+        with pytest.raises(FileError, match=r"bomb\.pth unpacks to 4\d+ bytes"):
+            read_weights(path)
+
+    def test_a_weight_that_is_one_number_many_times(self, tmp_path: Path) -> None:
+        torch.save({"w": torch.zeros(1).expand(10**11)}, tmp_path / "wide.pth")
+        with pytest.raises(FileError, match="unpacks to 400000000000 bytes"):
+            read_weights(tmp_path / "wide.pth")
+
+    @pytest.mark.parametrize("weight", [torch.eye(3).to_sparse(), torch.zeros(3, device="meta")])
+    def test_weights_without_numbers(self, tmp_path: Path, weight: torch.Tensor) -> None:
+        torch.save({"w": weight}, tmp_path / "w.pth")
+        with pytest.raises(ModelError, match="sparse or has no numbers"):
+            read_weights(tmp_path / "w.pth")
 
     def test_large_images_wait_for_one_another(self) -> None:
         budget, most, now = PixelBudget(100), [0], [0]
@@ -193,6 +245,14 @@ class TestFiles:
                 read(strange)
         with pytest.raises(FileError, match="not a regular file"):
             read_record(strange.parent.parent, "measure")
+
+    @pytest.mark.parametrize("name", ["pairs.npz", "pairs.safetensors", "w.safetensors", "w.pth"])
+    def test_pipes_among_weights_and_pairs_are_not_waited_for(self, tmp_path: Path, name: str) -> None:
+        os.mkfifo(tmp_path / name)
+        with pytest.raises(FileError, match="not a regular file"):
+            check_recorded(described(), tmp_path / name) if name.startswith("p") else read_weights(
+                tmp_path / name
+            )
 
     def test_a_log_is_not_followed_through_a_link(self, tmp_path: Path) -> None:
         (tmp_path / "precious").write_text("mine\n")

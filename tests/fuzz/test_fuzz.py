@@ -18,8 +18,8 @@ def test_changed_files_are_refused_in_words_or_do_no_harm(reader: Reader, tmp_pa
     @given(st.integers(0, 10**6))
     def changed(number: int) -> None:
         finding = ground.trial(number)
-        # Time is judged by long.py alone: most readers work in C (libyaml, pydantic, Pillow, Arrow), where no steps can be
-        # counted, and a test must not depend on the clock.
-        assert finding.outcome == "hang" or finding.outcome not in BAD, finding
+        assert finding.outcome not in BAD, (
+            finding
+        )  # a hang is 2 s of this process's processor time, not of the clock
 
     changed()

@@ -42,6 +42,7 @@ from kills import (
     SCENARIOS,
     Killer,
     Scenario,
+    command_of,
     differences,
     last_words,
     prepare,
@@ -78,12 +79,14 @@ def failing_at(number: int, code: int, lasting: bool, folder: Path) -> Callable[
 class Breaker(Killer):
     """Lets one operation after the other fail."""
 
-    def _killed_once(self, scenario: Scenario, config: Path, place: Path, patience: float) -> int | None:
+    def _killed_once(
+        self, scenario: Scenario, command: list[str], place: Path, patience: float
+    ) -> int | None:
         """Start or resume with a fault, which is a kill here; None where the run got to its end all the same."""
         (place / "run").mkdir(parents=True, exist_ok=True)
         number, code = self.rng.randint(1, round(150 * patience)), self.rng.choice(ERRORS)
         fails = failing_at(number, code, self.rng.random() < 0.5, place / "run")
-        process = start(self._command(config, place / "run"), place / "output.txt", fails)
+        process = start(command, place / "output.txt", fails)
         status = wait_for(process, time.monotonic() + HUNG)
         said = last_words(place / "output.txt")
         ended = -1 if status is None else os.waitstatus_to_exitcode(status)
@@ -198,10 +201,10 @@ def sweep(work: Path, first: int, count: int) -> int:
     killer, scenario = Killer(random.Random(0), work), SCENARIOS[0]
     config, place = prepare(scenario, work / "swept"), work / "swept"
     whole = work / "whole" / "run"
-    killer._finish(config, whole, work / "whole.txt")
+    killer._finish(command_of(config, whole), work / "whole.txt")
     swept = Sweep(place, first, count)
     status = wait_for(
-        start(killer._command(config, place / "run"), work / "swept.txt", swept.install),
+        start(command_of(config, place / "run"), work / "swept.txt", swept.install),
         time.monotonic() + 36_000,
     )
     if status != 0:
@@ -243,7 +246,7 @@ def _resume_all(killer: Killer, config: Path, whole: Path, place: Path) -> int:
         state = hashlib.sha256(repr(sorted(map(repr, run_contents(folder)))).encode()).hexdigest()
         if state not in known:
             known.add(state)
-            killer._finish(config, folder, place / "resumed.txt")
+            killer._finish(command_of(config, folder), place / "resumed.txt")
             killer.problems += [
                 f"resumed from {folder.parent.name}: {text}" for text in differences(whole, folder)
             ]

@@ -10,6 +10,7 @@ A finished run must have the files of one that nobody killed and no others, byte
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib
 import json
 import os
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,12 +50,16 @@ HUNG = 300.0  # seconds after which a process that should have ended is given up
 
 @dataclass(frozen=True)
 class Scenario:
-    """A tiny run: how many images, settings beside those of ``tiny_run``, and the seconds within which a kill falls."""
+    """A tiny run: how many images, settings beside those of ``tiny_run``, and the seconds within which a kill falls.
+
+    ``turns`` are options, by which settings change one after the other, each once the run has got to its end before.
+    """
 
     name: str
     images: int = 160
     changes: dict[str, Any] = field(default_factory=dict)
     within: float = 1.5
+    turns: tuple[tuple[str, ...], ...] = ((),)
 
 
 def _train(processes: int = 1, **settings: Any) -> dict[str, Any]:
@@ -72,6 +77,9 @@ def _train(processes: int = 1, **settings: Any) -> dict[str, Any]:
     }
 
 
+CHANGED = ("--redo", "--set", "train.supernet.learning_rate=0.02")
+BACK = ("--set", "train.supernet.learning_rate=0.01")
+NO_ROOM = ("--set", "train.old_gib=0")
 SCENARIOS = (
     Scenario("plain"),
     Scenario("every batch", 400, _train(epochs=2, ema=0.9)),
@@ -81,6 +89,8 @@ SCENARIOS = (
         {**_train(), "data": {"kind": "arrays", "path": "bars.npz", "validation_share": 0.8}},
     ),
     Scenario("two processes", 400, _train(processes=2, shards=2), 12.0),
+    Scenario("changed back", turns=((), CHANGED, BACK)),
+    Scenario("changed back, no room", turns=(NO_ROOM, (*CHANGED, *NO_ROOM), ("--redo", *BACK, *NO_ROOM))),
 )
 
 
@@ -164,16 +174,12 @@ class Killer:
         config, before = prepare(scenario, self.work / scenario.name), self.kills
         whole = self.work / scenario.name / "whole" / "run"
         if not whole.exists():
-            self._finish(config, whole, self.work / scenario.name / "output.txt")
-        patience, finished = 1.0, 0
-        while self.kills - before < most:
-            code = self._killed_once(scenario, config, place, patience)
-            if code is None:
-                break
-            log = read_log(place / "run")
-            steps = sum(event["event"] == "finished" for event in log)
-            patience, finished = (1.0 if steps > finished else patience * 1.3), steps
-        self._finish(config, place / "run", place / "output.txt")
+            for turn in scenario.turns:
+                self._finish(command_of(config, whole, turn), self.work / scenario.name / "output.txt")
+        for number, turn in enumerate(scenario.turns, 1):
+            command = command_of(config, place / "run", turn)
+            self._killed(scenario, command, place, before + most * number // len(scenario.turns))
+            self._finish(command, place / "output.txt")
         self.runs += 1
         found = differences(whole, place / "run")
         self.problems += [f"run {self.runs - 1} ({scenario.name}): {problem}" for problem in found]
@@ -185,14 +191,23 @@ class Killer:
         if not found:
             shutil.rmtree(place)
 
-    def _killed_once(self, scenario: Scenario, config: Path, place: Path, patience: float) -> int | None:
+    def _killed(self, scenario: Scenario, command: list[str], place: Path, most: int) -> None:
+        """Start and resume until there were ``most`` kills in all, or it got to its end."""
+        patience, finished = 1.0, 0
+        while self.kills < most and self._killed_once(scenario, command, place, patience) is not None:
+            steps = sum(event["event"] in ("finished", "brought back") for event in read_log(place / "run"))
+            patience, finished = (1.0 if steps > finished else patience * 1.3), steps
+
+    def _killed_once(
+        self, scenario: Scenario, command: list[str], place: Path, patience: float
+    ) -> int | None:
         """Start or resume, and kill; None where the process got to the end before that."""
         (place / "run").mkdir(parents=True, exist_ok=True)
         moment = self.rng.uniform(0, scenario.within * patience)
         by_file, by_worker = self.rng.random() < 0.5, self.rng.random() < 0.3
         number = self.rng.randint(1, round(40 * patience))
         dies = dying_at(number, place / "run") if by_file else lambda: None
-        process = start(self._command(config, place / "run"), place / "output.txt", dies)
+        process = start(command, place / "output.txt", dies)
         ends = time.monotonic() + (HUNG if by_file else moment)
         status = wait_for(process, ends)
         if status is None:
@@ -213,15 +228,17 @@ class Killer:
             self.problems.append(f"{place.name}: exit code {code}: {last_words(place / 'output.txt')}")
         return code
 
-    def _finish(self, config: Path, folder: Path, output: Path) -> None:
+    def _finish(self, command: list[str], output: Path) -> None:
         """Let a run get to its end."""
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        status = wait_for(start(self._command(config, folder), output), time.monotonic() + HUNG)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        status = wait_for(start(command, output), time.monotonic() + HUNG)
         if status is None or os.waitstatus_to_exitcode(status) != 0:
-            self.problems.append(f"{folder.parent.name} did not get to its end: {last_words(output)}")
+            self.problems.append(f"{' '.join(command)} did not get to its end: {last_words(output)}")
 
-    def _command(self, config: Path, folder: Path) -> list[str]:
-        return ["run", str(config), "--out", str(folder), "--quiet"]
+
+def command_of(config: Path, folder: Path, options: Sequence[str] = ()) -> list[str]:
+    """A run from its beginning to its end."""
+    return ["run", str(config), "--out", str(folder), "--quiet", *options]
 
 
 def wait_for(process: int, until: float) -> int | None:
@@ -252,16 +269,25 @@ def differences(whole: Path, other: Path) -> list[str]:
 
 
 def run_contents(folder: Path) -> Iterator[tuple[str, Any]]:
-    """The files of a run without recorded times and without where the run is."""
+    """The files of a run without recorded times and without where the run is; those in ``old/`` by their step."""
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
         if path.is_dir() or set(name.parts) & set(LEFT_OUT):
             continue
         data = path.read_bytes().replace(str(folder).encode(), b"RUN")
+        content: Any = data
         if path.suffix == ".json":
-            yield name.as_posix(), _timeless(json.loads(data), name.parts[0] == "steps")
-        else:
-            yield name.as_posix(), _without_times(data) if path.suffix == ".html" else data
+            content = _timeless(json.loads(data), "steps" in name.parts)
+        elif path.suffix == ".html":
+            content = _without_times(data)
+        yield _without_moment(name.as_posix(), content), content
+
+
+def _without_moment(name: str, content: Any) -> str:
+    """The name of a file; one in ``old/`` by its step and content instead of the time it was set aside."""
+    found = re.fullmatch(r"old/[0-9T-]+-([a-z.]+)(?:-[0-9]+)?/(.*)", name)
+    digest = hashlib.sha256(repr(content).encode()).hexdigest()[:8]
+    return name if found is None else f"old/{found[1]}/{found[2]} ({digest})"
 
 
 def _timeless(value: Any, record: bool = False) -> Any:
@@ -274,7 +300,8 @@ def _timeless(value: Any, record: bool = False) -> Any:
 
 
 def _without_times(page: bytes) -> bytes:
-    return re.sub(rb'"(seconds|date|time)":\s*("[^"]*"|[0-9.e+-]+)', b"", page)
+    steps = re.sub(rb'"times":\s*\[[^]]*\]', b"", page)  # in the order in which they were done
+    return re.sub(rb'"(seconds|date|time)":\s*("[^"]*"|[0-9.e+-]+)', b"", steps)
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from binas.base.progress import Progress
-from binas.run.old import find_old, keep_old, limit_old, places
+from binas.run.old import drop_emptied, find_old, half_moved, keep_old, limit_old, places
 from binas.run.run import open_run
 from tiny_run import call, final, run_json
 
@@ -91,3 +91,29 @@ def test_the_network_tuned_by_its_own_command_is_the_runs(copied, finished):
     assert made.items() <= {path: path.stat().st_mtime_ns for path in made}.items()
     assert list((copied / "old").glob("*-finetune")) == []
     assert final(copied) == final(finished)
+
+
+@pytest.mark.parametrize("moved", [["steps/check.json"], ["steps/check.json", "estimator.json"]])
+def test_what_was_being_moved_when_the_process_was_killed_is_brought_back(copied, finished, moved):
+    place = keep_old(copied, "check", moved)
+    assert (half_moved(copied, "check") is None) == (len(moved) == 2)
+    assert "check" not in run_json("--out", copied)["done"]
+    assert not place.exists()
+    assert final(copied) == final(finished)
+
+
+def test_a_move_of_what_fits_no_more_is_ended(copied):
+    place = keep_old(copied, "check", ["steps/check.json"])
+    assert "check" in run_json("--out", copied, "--set", "check.resamples=11")["done"]
+    assert json.loads((place / "steps" / "check.json").read_text())["state"] == "finished"
+    assert (place / "estimator.json").exists()
+
+
+def test_what_a_kill_left_empty_is_removed(tmp_path):
+    figures, kept = (tmp_path / "old" / f"2026-01-01T10000{number}-sample" for number in (1, 2))
+    for place in (figures, kept):
+        (place / "steps").mkdir(parents=True)
+        (place / "metrics.jsonl").write_text("{}\n")
+    (kept / "steps" / "sample.json").write_text("{}")
+    drop_emptied(tmp_path)
+    assert places(tmp_path) == [kept]

@@ -35,9 +35,12 @@ def decades(seed):
     return SearchProblem(problem.space, problem.objective, {"latency": cost}, (Limit("latency", limit),))
 
 
+@pytest.mark.parametrize("solver", ["milp", "miqcp"])
 @pytest.mark.parametrize("seed", range(3))
-def test_twelve_decades_in_one_cost(seed):
-    results = [solve(decades(seed), name) for name in ("auto", "milp")]
+def test_twelve_decades_in_one_cost(seed, solver):
+    if solver == "miqcp":
+        pytest.importorskip("pyscipopt", reason="SCIP is not installed: pip install 'binas[scip]'")
+    results = [solve(decades(seed), name) for name in ("auto", solver)]
     assert {result.status for result in results} == {Status.OPTIMAL}
     assert results[0].accuracy == pytest.approx(results[1].accuracy, abs=1e-6)
 

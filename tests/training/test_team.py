@@ -2,7 +2,10 @@
 
 import os
 import signal
-from dataclasses import replace
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -174,6 +177,50 @@ def test_nothing_is_exchanged_while_gradients_add_up():
 
     Shards(network, Talkative(), 2).backward(piece_loss, 8, 4)
     assert Talkative.calls == 1
+
+
+@dataclass(frozen=True)
+class InThreads(Team):
+    """Processes of a team as threads of one; ``received`` counts the numbers that each has received."""
+
+    meet: threading.Barrier = None
+    table: dict = field(default_factory=dict)
+    received: list = field(default_factory=list)
+
+    def _all(self, mine):
+        self.table[self.rank] = mine
+        self.meet.wait()
+        found = [self.table[rank] for rank in range(self.size)]
+        self.meet.wait()
+        return found
+
+    def gather(self, mine):
+        self.received.append(self.size * mine.numel())
+        return torch.stack(self._all(mine))
+
+    def trade(self, parts):
+        self.received.append(parts.numel())
+        return torch.stack([theirs[self.rank] for theirs in self._all(parts)])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("length", [1, 7, 60])
+def test_sums_are_those_in_the_order_of_the_shards_to_the_bit_and_traffic_does_not_grow(size, length):
+    count, generator = 5, torch.Generator().manual_seed(length)
+    rows = torch.randn((count, length), generator=generator)
+    wanted = reduce(torch.add, rows)
+    assert length < 60 or not torch.equal(wanted, reduce(torch.add, rows.flip(0)))  # the order does matter
+    meet, table = threading.Barrier(size), {}
+    teams = [InThreads(rank, size, meet, table) for rank in range(size)]
+
+    def total(team):
+        shards = Shards(nn.Linear(1, 1), team, count)
+        return shards._total([rows[piece[0]] for piece in shards.pieces])
+
+    with ThreadPoolExecutor(size) as pool:
+        assert all(torch.equal(found, wanted) for found in pool.map(total, teams))
+    own = -(-count // size)  # rows of the process that has most; rounding up adds a column a process at most
+    assert all(sum(team.received) <= (own + 1) * (length + size) for team in teams)
 
 
 def test_statistics_of_shards_are_means_and_counters_move_once():

@@ -16,9 +16,10 @@ import shutil
 import stat
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ MAX_DEPTH = 40
 NEW_FILE_MODE = 0o644
 UNFINISHED = ".part"  # how the names of files end that are being written
 
-_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 _NO_NAME = 123  # Windows: characters that no file name can have
 
 Key = tuple[str | int, ...]
@@ -118,10 +119,25 @@ def _opened(path: Path) -> BufferedReader:
 
 def is_regular(place: Path | int) -> bool:
     """Whether a path (links followed) or an open file is a regular file; False where there is nothing."""
-    try:
-        return stat.S_ISREG(os.stat(place).st_mode)  # noqa: PTH116 (of an open file too)
-    except (OSError, ValueError):
-        return False
+    found = os.fstat(place) if isinstance(place, int) else _looked_at(place)
+    return found is not None and stat.S_ISREG(found.st_mode)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path (links followed) is a folder; False where there is nothing."""
+    found = _looked_at(path)
+    return found is not None and stat.S_ISDIR(found.st_mode)
+
+
+def size_of(path: Path) -> int:
+    """The bytes of a file, links followed."""
+    return facts_of(path).st_size
+
+
+def facts_of(path: Path) -> os.stat_result:
+    """What the file system knows of a file that must be there, links followed."""
+    with reading(path):
+        return path.stat()
 
 
 def read_bytes(path: Path, max_bytes: int, advice: str = "Check the path.") -> bytes:
@@ -212,35 +228,64 @@ def copy_tree(folder: Path, to: Path) -> None:
 
 
 def listed(folder: Path, pattern: str = "*") -> list[Path]:
-    """What fits a pattern in a folder, by name; nothing where there is no folder.
+    """What fits a pattern in a folder, by name; nothing where there is no folder. ``**`` is any number of folders.
 
     A folder that cannot be read is an error: what is in it must not pass for missing.
     """
-    if not exists(folder):
-        return []
-    with reading(folder):
-        os.scandir(folder).close()  # ``glob`` would say nothing
-        return sorted(folder.glob(pattern))
+    return sorted(_fitting(folder, pattern.split("/"))) if exists(folder) else []
+
+
+def _fitting(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
+    head, *rest = parts
+    if head == "**":
+        for place, _ in walked(folder):
+            yield from _fitting(place, rest or ["*"])
+        return
+    _, entries = next(walked(folder))
+    fit = [Path(entry.path) for entry in entries if fnmatch(entry.name, head)]
+    if not rest:
+        yield from fit
+    for path in fit if rest else ():
+        if is_folder(path):
+            yield from _fitting(path, rest)
+
+
+def walked(folder: Path) -> Iterator[tuple[Path, list[os.DirEntry[str]]]]:
+    """A folder and all below it, each with what is in it; links to folders are not followed.
+
+    A folder that cannot be read is an error: what is in it must not pass for missing.
+    """
+    waiting = [folder]
+    while waiting:
+        place = waiting.pop()
+        with reading(place), os.scandir(place) as entries:
+            found = list(entries)
+            waiting += [Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False)]
+        yield place, found
 
 
 def exists(path: Path) -> bool:
-    """Whether there is something at ``path``; False too for what can be no path (too long, a NUL byte).
+    """Whether there is something at ``path``; False too for what can be no path (too long, a NUL byte, a circle of links).
 
     Any other failure is an error: a disk or server that does not answer must not pass for a missing file.
     """
+    return _looked_at(path) is not None
+
+
+def _looked_at(path: Path) -> os.stat_result | None:
+    """What the file system knows of a path, links followed; None where there is nothing, see :func:`exists`."""
     try:
         touch("look", path)
-        path.stat()
+        return path.stat()
     except ValueError:  # a NUL byte
-        return False
+        return None
     except OSError as error:
         if error.errno in _NOT_THERE or getattr(error, "winerror", None) == _NO_NAME:
-            return False
+            return None
         raise FileError(
             f"cannot look at {_shown(path)}: {_reason(error)}. It may well be there, so it is not taken for missing. "
             f"{_advice(error, 'Check the disk and your rights, then give the same command again.')}"
         ) from error
-    return True
 
 
 def read_json(path: Path, allow_nan: bool = False) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import FileError
-from binas.base.files import write_text
+from binas.base.files import listed, size_of, write_text
 from binas.base.times import duration
 from binas.cli.output import Reply, say, table, table_of_known
 from binas.tasks._base import Task
@@ -311,7 +311,7 @@ def show_run(run: Run) -> None:
     _show_comparisons(run)
     for question, record in run.networks.items():
         folder = network_folder(run.folder, record.name) / EXPORT
-        say(f"{question}: {', '.join(str(path) for path in sorted(folder.glob('model*.onnx'))) or folder}")
+        say(f"{question}: {', '.join(str(path) for path in listed(folder, 'model*.onnx')) or folder}")
     say(f"Report: {run.report}")
 
 
@@ -375,7 +375,7 @@ def export_reply(done: Exported) -> Reply:
 
 def _show_export(done: Exported) -> None:
     say(f"{done.folder}:")
-    table(("file", "bytes"), [(path.name, f"{path.stat().st_size:,}") for path in done.files])
+    table(("file", "bytes"), [(path.name, f"{size_of(path):,}") for path in done.files])
     for name, entry in done.model.graphs.items():
         worst = max((item.difference for item in entry.parity), default=0.0)
         say(f"{name} computes what PyTorch computes: logits differ by at most {worst:.2g}.")

@@ -19,7 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import CheckpointError, FileError
-from binas.base.files import dump_json, exists, listed, read_bytes, read_json, remove, write_bytes, write_text
+from binas.base.files import (
+    dump_json,
+    exists,
+    listed,
+    read_bytes,
+    read_json,
+    reading,
+    remove,
+    write_bytes,
+    write_text,
+)
 from binas.base.identity import changes
 from binas.contributions.outcomes import Outcomes, first_impossible
 
@@ -85,10 +95,8 @@ class Journal:
         path = self._path(number)
         if number not in self._verified:  # once: a fit reads a pass slice by slice
             self._verify(number, read_bytes(path, MAX_BYTES, AGAIN))
-        try:
+        with reading(path, AGAIN):
             entries = np.lib.format.open_memmap(path, mode="r")
-        except (OSError, ValueError, EOFError) as error:
-            raise FileError(f"cannot read {path}: {error}. {AGAIN}") from error
         if entries.dtype != ENTRY or entries.shape != (self.images,):
             raise FileError(f"{path} does not hold {self.images} outcomes. {AGAIN}")
         return entries

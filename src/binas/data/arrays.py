@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,18 +11,13 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from binas.base.errors import DataError
-from binas.base.files import open_regular
+from binas.base.packed import read_arrays
 from binas.data.dataset import ImageData
 from binas.data.division import Division, Parts, divide
 from binas.data.images import ArrayImages, numbered_classes
 
-MAX_BYTES = 8 * 2**30
-MAX_RATIO = 100  # unpacked to packed bytes beyond ``PLAIN_BYTES``: images are not packed to a hundredth
-PLAIN_BYTES = 2**28
-MAX_ENTRIES = 1000
 KEYS = ("images", "labels", "test_images", "test_labels", "classes")
 _USUAL = Division()
-_DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
 
 
 def from_arrays(
@@ -53,30 +46,11 @@ def from_arrays(
 
 def read_npz(path: Path) -> dict[str, Any]:
     """The arrays of an ``.npz`` file: images and labels, and perhaps test_images, test_labels, classes."""
-    try:
-        with open_regular(path) as opened, zipfile.ZipFile(opened) as packed:
-            entries = packed.infolist()
-            unpacked, most = sum(entry.file_size for entry in entries), _most_unpacked(path.stat().st_size)
-            if unpacked > most or len(entries) > MAX_ENTRIES:
-                raise DataError(
-                    f"{path} unpacks to {unpacked} bytes; at most {most} are read of a file of its size."
-                )
-            opened.seek(0)
-            arrays = np.load(opened, allow_pickle=False)
-            known = {key: arrays[key] for key in KEYS if key in arrays}
-    except _DAMAGE as error:
-        raise DataError(
-            f"cannot read {path} as .npz: {error}. Write it with numpy.savez_compressed."
-        ) from error
+    known = read_arrays(path, KEYS)
     missing = [key for key in ("images", "labels") if key not in known]
     if missing:
         raise DataError(f"{path} has no array {' and no array '.join(missing)}; it needs images and labels.")
     return known
-
-
-def _most_unpacked(packed: int) -> int:
-    """Bytes that a file of so many bytes may unpack to."""
-    return min(MAX_BYTES, max(PLAIN_BYTES, MAX_RATIO * packed))
 
 
 def array_images(images: ArrayLike, labels: ArrayLike | None, classes: Sequence[str]) -> ArrayImages:

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from binas.base.errors import DataError
-from binas.base.files import read_json
+from binas.base.files import is_regular, read_json
 from binas.data.dataset import ImageData
 from binas.data.division import Division, Parts, divide
 from binas.data.idx import idx_bytes, read_idx
@@ -68,7 +68,7 @@ def _part(folder: Path, part: str, suffixes: tuple[str, ...], hashes: dict[str, 
 
 def _find(folder: Path, name: str, suffixes: tuple[str, ...]) -> Path:
     for suffix in suffixes:
-        if (folder / (name + suffix)).is_file():
+        if is_regular(folder / (name + suffix)):
             return folder / (name + suffix)
     raise DataError(
         f"{folder} has no {' or '.join(name + suffix for suffix in suffixes)}. Name the folder with the four "

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from binas.base.errors import DataError, several
-from binas.base.files import exists, is_regular, listed, open_regular
+from binas.base.files import is_folder, is_regular, listed, open_regular, size_of, walked
 from binas.data.config import USUAL_NAMES, Format, Names
 from binas.data.decoding import FORMATS
 from binas.data.division import Parts
@@ -46,7 +46,7 @@ class Files:
         digest = hashlib.sha256()
         for row in rows:
             file = self.files[row]
-            digest.update(os.fsencode(f"{file.relative_to(self.folder).as_posix()}\n{file.stat().st_size}\n"))
+            digest.update(os.fsencode(f"{file.relative_to(self.folder).as_posix()}\n{size_of(file)}\n"))
         return digest.hexdigest()
 
 
@@ -94,33 +94,38 @@ def _labelled(folder: Path, root: Path, classes: tuple[str, ...], form: Format) 
 
 def _children(folder: Path) -> list[Path]:
     """Subfolders by name."""
-    if not exists(folder) or not folder.is_dir():
+    if not is_folder(folder):
         return []
-    return [child for child in listed(folder) if child.is_dir() and not child.name.startswith(".")]
+    return [child for child in listed(folder) if not child.name.startswith(".") and is_folder(child)]
 
 
 def _images(folder: Path) -> list[Path]:
     """Image files in a folder and its subfolders, by name; links to folders inside it are refused, not followed.
 
     Followed, a link may lead round in a circle or out of the data; passed over, its images would be missed silently.
+    A folder that is not there has none: a part need not have every class.
     """
-    found: list[Path] = []
-    for place, folders, names in os.walk(folder):
-        _refuse_links(Path(place), folders)
-        files = (Path(place, name) for name in names if not name.startswith("."))
-        found += [file for file in files if file.suffix.lower() in SUFFIXES]
-    strange = [str(file) for file in found if not is_regular(file)]
+    if not is_folder(folder):
+        return []
+    found = [
+        entry
+        for _, entries in walked(folder)
+        for entry in entries
+        if not entry.name.startswith(".") and not entry.is_dir(follow_symlinks=False)
+    ]
+    _refuse_links(found)
+    images = [path for path in map(Path, found) if path.suffix.lower() in SUFFIXES]
+    strange = [str(path) for path in images if not is_regular(path)]
     if strange:
         raise DataError(several("these are no files that can be read", strange, "Remove them."))
-    return sorted(found)
+    return sorted(images)
 
 
-def _refuse_links(place: Path, folders: Sequence[str]) -> None:
-    links = [name for name in folders if not name.startswith(".") and (place / name).is_symlink()]
+def _refuse_links(found: Sequence[os.DirEntry[str]]) -> None:
+    links = [entry.path for entry in found if entry.is_symlink() and is_folder(Path(entry))]
     if links:
         raise DataError(
-            f"{place / links[0]} is a link to a folder; links inside a class are not followed. Copy the images, or "
-            "remove the link."
+            f"{links[0]} is a link to a folder; links inside a class are not followed. Copy the images, or remove the link."
         )
 
 

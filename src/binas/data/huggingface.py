@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import io
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from binas.base.errors import DataError
+from binas.base.files import exists, is_regular, read_bytes
 from binas.data.config import DataConfig
 from binas.data.decoding import UnreadableError
 from binas.data.division import Parts
@@ -87,10 +87,10 @@ def load_splits(source: DataConfig) -> dict[str, tuple[str, Any]]:
 def _load(datasets: Any, source: DataConfig) -> dict[str, Any]:
     if source.path is None:
         loaded = datasets.load_dataset(source.name, source.subset, streaming=source.streaming)
-    elif source.path.is_file():
+    elif is_regular(source.path):
         files = {source.train: str(source.path)}
         loaded = datasets.load_dataset("parquet", data_files=files, streaming=source.streaming)
-    elif (source.path / "dataset_dict.json").exists():  # written by save_to_disk
+    elif exists(source.path / "dataset_dict.json"):  # written by save_to_disk
         saved = datasets.load_from_disk(str(source.path))
         for split in saved.values():  # Arrow believes what such a file says, and reads where that leads
             split.data.validate(full=True)
@@ -164,7 +164,7 @@ def _image_bytes(path: str) -> bytes:
     if "://" in path and not path.startswith("hf://"):
         raise UnreadableError(f"{path[:200]} is an address, not a file; only files and the hub are read")
     try:
-        data = _read_hub(path) if path.startswith("hf://") else _read_file(Path(path))
+        data = _read_hub(path) if path.startswith("hf://") else read_bytes(Path(path), MAX_ENCODED_BYTES)
     except UnreadableError:
         raise
     except Exception as error:  # the hub's file system raises anything
@@ -179,13 +179,6 @@ def _read_hub(address: str) -> bytes:
     with fsspec.open(address, "rb") as file:
         data: bytes = file.read(MAX_ENCODED_BYTES + 1)
     return data
-
-
-def _read_file(path: Path) -> bytes:
-    if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a terminal would be waited for
-        raise UnreadableError(f"{path} is not a file")
-    with path.open("rb") as file:
-        return file.read(MAX_ENCODED_BYTES + 1)
 
 
 def _labelled(split: Any, name: str, source: DataConfig, classes: tuple[str, ...]) -> FileImages:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from binas.base.errors import DataError
-from binas.base.files import open_regular
+from binas.base.files import facts_of, open_regular, size_of
 from binas.base.identity import file_digest
 from binas.data.config import PARTS
 from binas.data.file_images import FileImages
@@ -79,7 +79,7 @@ def _groups(
         for row, image in enumerate(part.images.contiguous().numpy())
     }
     groups = [list(paths)]
-    for key in (_size, _tail, file_digest):
+    for key in (size_of, _tail, file_digest):
         groups = [alike for group in groups for alike in _alike(group, lambda place: key(paths[place]))]  # noqa: B023
     groups += _alike(list(rows), lambda place: rows[place])
     return groups + _alike(list(pixels), lambda place: _digest(pixels[place].tobytes()))
@@ -114,18 +114,14 @@ def _alike(places: Sequence[Place], key: Callable[[Place], Hashable]) -> list[li
 
 
 def _inode(path: Path) -> tuple[int, int]:
-    found = path.stat()
+    found = facts_of(path)
     return found.st_dev, found.st_ino
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size
 
 
 def _tail(path: Path) -> bytes:
     """Of the last bytes: heads of images made by one program are often the same."""
     with open_regular(path) as file:
-        file.seek(max(0, _size(path) - TAIL))
+        file.seek(max(0, size_of(path) - TAIL))
         return _digest(file.read(TAIL))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from binas.base.errors import ModelError
-from binas.base.files import dump_json, exists, listed, read_bytes, write_bytes
+from binas.base.files import dump_json, exists, is_folder, listed, read_bytes, write_bytes
 from binas.costs.analytic import architecture_work
 from binas.export.card import model_card
 from binas.export.facts import ModelFacts
@@ -154,7 +154,7 @@ def _present(folder: Path, weights: FileEntry, graph_input: InputKind) -> ModelF
     """The export that is in the folder; an error where it is another network's, or the folder is not ours."""
     if not exists(folder):
         return None
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise ModelError(f"{folder} is a file. Give a new or empty folder to export to.")
     if not exists(folder / JSON):
         _check_free(folder)

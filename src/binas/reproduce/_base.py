@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from binas.base.errors import FileError
-from binas.base.files import exists
+from binas.base.files import exists, move
 from binas.base.identity import file_digest, identity_of
 from binas.base.interval import Interval
 from binas.base.progress import Progress
@@ -199,7 +199,7 @@ class Study:
         if not exists(path):
             unfinished = path.with_suffix(".unfinished.json")
             self._ask(ESTIMATE, unfinished, changed)
-            unfinished.replace(path)
+            move(unfinished, path)
         return load_contributions(path, self.run.space)
 
     def _sampled(

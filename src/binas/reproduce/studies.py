@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from binas.base.errors import BinasError, ConfigError
-from binas.base.files import exists, write_bytes, write_text
+from binas.base.files import exists, listed, read_bytes, write_bytes, write_text
 from binas.base.identity import file_digest, identity_of
 from binas.base.packages import missing
 from binas.base.plugins import import_name
@@ -45,6 +45,7 @@ NAMES = (
 )
 ALL, PAGE = "all", "reproduction.html"
 PLOTTING = ("matplotlib",)
+MAX_PICTURE_BYTES = 2**26
 
 
 class FindingRecord(FileRecord):
@@ -153,7 +154,7 @@ def _identity(study: Study, experiment: Experiment) -> str:
     """What a finding depends on: the preset, the weights, and the run's files it reads."""
     folder = study.run.folder
     patterns = (WEIGHTS, *experiment.reads)
-    files = sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    files = sorted({path for pattern in patterns for path in listed(folder, pattern)})
     digests = {path.relative_to(folder).as_posix(): file_digest(path) for path in files}
     return identity_of(
         {"preset": study.preset.model_dump(mode="json"), "images": study.run.images, **digests}
@@ -190,6 +191,6 @@ def _sections(folder: Path, records: Iterable[FindingRecord]) -> Iterator[Sectio
     for item in records:
         png = folder / f"{item.name}.png"
         about = f"{item.holds} Made on {item.date} by `{item.command}` in {item.seconds:g} s."
-        data = png.read_bytes() if exists(png) else None
+        data = read_bytes(png, MAX_PICTURE_BYTES) if exists(png) else None
         found = item.finding
         yield Section(item.name, item.item, item.claim, found.sentence, about, found.rows, data)

@@ -21,7 +21,17 @@ from binas.base.progress import Progress, Several
 from binas.costs.machine import describe_machine
 from binas.run.config import FILE, load_config
 from binas.run.log import log_event, now
-from binas.run.old import OLD, bring_back, find_old, keep_figures_of, keep_old, limit_old
+from binas.run.old import (
+    OLD,
+    bring_back,
+    drop_emptied,
+    find_old,
+    half_moved,
+    keep_figures_of,
+    keep_in,
+    limit_old,
+    new_place,
+)
 from binas.run.plan import expectation
 from binas.run.records import (
     FOLDER as RECORDS,
@@ -103,7 +113,7 @@ def refuse_expensive(run: Run, steps: Sequence[Step]) -> None:
         if record is None:
             continue
         _refuse_lost(run.folder, step, record)
-        if not any(exists(run.folder / top) for top in _tops(run.folder, step)):
+        if not _files(run.folder, step):
             continue  # started, and nothing to lose yet
         inputs = {
             **inputs_of(run, step),
@@ -178,10 +188,11 @@ def advance(run: Run, steps: Sequence[Step], progress: Progress | None = None) -
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what processes left that were killed while they wrote a file; nobody else works in the folder now."""
+    """Remove what processes left that were killed while they wrote or moved files; nobody else works in the folder now."""
     for path in listed(folder, "**/.*"):
         if is_unfinished(path):
             remove(path)
+    drop_emptied(folder)
 
 
 @contextmanager
@@ -217,7 +228,7 @@ def _do(run: Run, state: State, progress: Progress) -> bool:
     inputs = inputs_of(run, step) if state.inputs is None else state.inputs
     unrecorded = record is None and step.expensive  # the step checks whether the weights there are its own
     resumes = unrecorded or state.word == "started"
-    if not resumes and not step.sorts and _replace(run.folder, step, state.inputs, progress):
+    if not step.sorts and _returned(run.folder, step, state, inputs, resumes, progress):
         return False
     goes_on = record if record and state.word == "started" else None
     spent = goes_on.seconds if goes_on else 0.0
@@ -284,6 +295,20 @@ def redo(run: Run, steps: Sequence[Step], progress: Progress) -> None:
         _set_aside(run.folder, step, progress, step.kept)
 
 
+def _returned(
+    folder: Path, step: Step, state: State, inputs: dict[str, Any], resumes: bool, progress: Progress
+) -> bool:
+    """Whether what a step had made of ``inputs`` is back; what is stale is set aside, a move that was cut off is ended."""
+    half = half_moved(folder, step.name) if state.record is None else None
+    if half is not None and half[1].identity == identity_of(inputs):
+        bring_back(folder, step.name, half[0], progress)
+        return True
+    if half is not None:
+        keep_in(folder, half[0], step.name, _files(folder, step))
+    nothing = not _files(folder, step)
+    return (nothing or not resumes) and _replace(folder, step, inputs if nothing else state.inputs, progress)
+
+
 def _replace(folder: Path, step: Step, inputs: dict[str, Any] | None, progress: Progress) -> bool:
     """Set aside what an earlier turn of a step left; whether what one before that had made of ``inputs`` is back."""
     known = None if inputs is None else find_old(folder, step.name, identity_of(inputs))
@@ -294,18 +319,26 @@ def _replace(folder: Path, step: Step, inputs: dict[str, Any] | None, progress: 
 
 
 def _set_aside(folder: Path, step: Step, progress: Progress, more: Sequence[str] = ()) -> None:
-    """Move what an earlier turn of a step left to ``old/``, its record last."""
-    files = [name for name in (*_tops(folder, step), *more) if exists(folder / name)]
-    names = [name for name in (*files, _record(step)) if exists(folder / name)]
+    """Move what an earlier turn of a step left to ``old/``, with its figures; the record first, if it names files."""
+    files = _files(folder, step, more)
     if not files:
         return
-    place = keep_old(folder, step.name, names)
+    place = new_place(folder, step.name)
     keep_figures_of(folder, step.name, place)
+    record = read_record(folder, step.name)
+    own = [] if record is None else [_record(step)]
+    names = [*own, *files] if record is not None and record.files else [*files, *own]
+    keep_in(folder, place, step.name, names)
     progress.say(f"{step.name}: {', '.join(files)} of before moved to {place.relative_to(folder)}")
 
 
 def _record(step: Step) -> str:
     return f"{RECORDS}/{step.name}.json"
+
+
+def _files(folder: Path, step: Step, more: Sequence[str] = ()) -> list[str]:
+    """What is there of a step in the run's folder."""
+    return [name for name in (*_tops(folder, step), *more) if exists(folder / name)]
 
 
 def _tops(folder: Path, step: Step) -> list[str]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from binas.base.errors import FileError, SpaceError, TableError
-from binas.base.files import exists
+from binas.base.files import exists, is_folder
 from binas.costs.analytic import counted_costs
 from binas.estimators._base import Estimator
 from binas.estimators.choosing import Choice, choose_estimator
@@ -109,7 +109,7 @@ def load(path: str | Path) -> Folder:
 def open_folder(path: str | Path) -> Folder:
     """A folder with a space; tables are read when they are asked for."""
     folder = Path(path)
-    if not exists(folder) or not folder.is_dir():
+    if not is_folder(folder):
         raise FileError(f"there is no folder {folder}. `binas example paper {folder}` makes one to try.")
     return Folder(folder, load_space(_find(folder, SPACE.file)))
 

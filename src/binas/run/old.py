@@ -2,6 +2,9 @@
 
 What fits the settings again is brought back instead of being made again. Beyond ``train.old_gib`` the oldest is deleted,
 once what replaced it is finished; the newest always stays.
+
+Where a record is, there the files belong that it names. So it goes first into ``old/`` and comes last out of it: after a
+kill in between it is in ``old/``, and the run has files and no record of the step (:func:`half_moved`).
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from binas.base.files import exists, listed, move, remove_tree
+from binas.base.files import exists, is_regular, listed, move, remove_tree, size_of
 from binas.base.lines import write_lines
 from binas.base.progress import Progress
 from binas.run.log import log_event, now
@@ -23,11 +26,21 @@ GIB = 2**30
 
 def keep_old(folder: Path, what: str, names: Sequence[str]) -> Path:
     """Move files or folders of a run to a new folder in ``old/``."""
+    return keep_in(folder, new_place(folder, what), what, names)
+
+
+def new_place(folder: Path, what: str) -> Path:
+    """The folder in ``old/`` for what is set aside now; it is not there yet."""
     stamp, number = now().replace(":", "").removesuffix("+0000"), 1
     place = folder / OLD / f"{stamp}-{what}"
     while exists(place):
         number += 1
         place = folder / OLD / f"{stamp}-{what}-{number}"
+    return place
+
+
+def keep_in(folder: Path, place: Path, what: str, names: Sequence[str]) -> Path:
+    """Move files or folders of a run, in this order, to a folder in ``old/``."""
     for name in names:
         move(folder / name, place / name)
     log_event(folder, "set aside", what, files=list(names), to=place.relative_to(folder).as_posix())
@@ -65,13 +78,25 @@ def find_old(folder: Path, step: str, identity: str) -> tuple[Path, Record] | No
     return None
 
 
+def half_moved(folder: Path, step: str) -> tuple[Path, Record] | None:
+    """Where the record is of files of a step that are still, or again, in the run; None where the run has one itself."""
+    if read_record(folder, step) is not None:
+        return None
+    for place in places(folder, step):
+        record = read_record(place, step)
+        outside = [] if record is None else missing(place, record)
+        if record is not None and outside and all(exists(folder / name) for name in outside):
+            return place, record
+    return None
+
+
 def bring_back(folder: Path, step: str, place: Path, progress: Progress) -> None:
-    """Put back what a step had made, its record last; there must be nothing of the step in the run."""
+    """Put back what a step had made, its record last; there must be nothing of the step in the run, or the rest of this."""
+    if exists(place / LINES):
+        _bring_back_figures(folder, place, step)
     for path in listed(place):
         if path.name not in (RECORDS, LINES):
             move(path, folder / path.name)
-    if exists(place / LINES):
-        _bring_back_figures(folder, place, step)
     record = f"{RECORDS}/{step}.json"
     move(place / record, folder / record)
     drop(place)
@@ -99,7 +124,7 @@ def _is_of(line: Mapping[str, Any], step: str) -> bool:
 def limit_old(folder: Path, gib: float, progress: Progress) -> None:
     """Delete the oldest of ``old/`` beyond that many GiB; the newest stays."""
     found = places(folder)
-    sizes = [sum(path.stat().st_size for path in listed(place, "**/*") if path.is_file()) for place in found]
+    sizes = [sum(size_of(path) for path in listed(place, "**/*") if is_regular(path)) for place in found]
     for number, place in enumerate(found[1:], 2):
         if sum(sizes[:number]) > gib * GIB:
             drop(place)
@@ -109,5 +134,14 @@ def limit_old(folder: Path, gib: float, progress: Progress) -> None:
 
 
 def drop(place: Path) -> None:
-    """Delete a folder of ``old/``."""
+    """Delete a folder of ``old/``, its record first: half of it must not be taken for what was half moved."""
+    if exists(place / RECORDS):
+        remove_tree(place / RECORDS)
     remove_tree(place)
+
+
+def drop_emptied(folder: Path) -> None:
+    """Delete what processes that were killed left in ``old/`` without anything of a step in it but figures."""
+    for place in places(folder):
+        if {path.name for path in listed(place)} <= {LINES, RECORDS} and not listed(place / RECORDS):
+            drop(place)

@@ -241,7 +241,6 @@ def begin(
         progress.say(text)
     if judged is not None:
         progress.say(about_accuracy(judged.validation, len(images.classes)))
-    folder.mkdir(parents=True, exist_ok=True)
     save_space(source.space, folder / SPACE.file)
     write_bytes(folder / START, source.weights())
     if judged is not None:

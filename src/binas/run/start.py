@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from binas.base import lock
 from binas.base.errors import ConfigError, FileError
-from binas.base.files import exists, listed
+from binas.base.files import exists, is_folder, listed
 from binas.base.identity import flattened
 from binas.base.progress import Progress
 from binas.base.times import parse_duration
@@ -138,7 +138,7 @@ def _trains_otherwise(old: Run, new: Run) -> bool:
 
 def _check_free(folder: Path) -> None:
     """Refuse a folder that holds anything but the beginning of a run that was killed."""
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise FileError(f"{folder} is a file. Give a new or empty folder as --out.")
     own = (
         lock.FILE,

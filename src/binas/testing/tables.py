@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from binas.base.errors import BinasError, TableError
-from binas.base.files import read_json
+from binas.base.files import read_json, read_text
 from binas.space.architecture import Architecture
 from binas.space.files import load_builtin
 from binas.space.space import Config, OptionValue, SearchSpace, Stage, make_options
@@ -133,16 +133,15 @@ def accel_architecture(text: str) -> Architecture:
 def read_accel_nasbench(path: Path) -> dict[Architecture, AccelRecord]:
     """Accel-NASBench (afzalxo/Accel-NASBench, Apache-2.0) by architecture of :func:`accel_space`; of two rows the first."""
     space, found = accel_space(), dict[Architecture, AccelRecord]()
-    with Path(path).open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            try:
-                architecture = accel_architecture(row.pop("architecture"))
-                space.check(architecture)
-                accuracy = float(row.pop("imagenet_top1_percent"))
-                costs = {name: float(text) if text else math.nan for name, text in row.items()}
-            except (KeyError, ValueError, BinasError) as error:
-                raise TableError(f"{path} is not the Accel-NASBench table: {error}.") from error
-            found.setdefault(architecture, AccelRecord(accuracy, costs))
+    for row in csv.DictReader(read_text(Path(path)).splitlines()):
+        try:
+            architecture = accel_architecture(row.pop("architecture"))
+            space.check(architecture)
+            accuracy = float(row.pop("imagenet_top1_percent"))
+            costs = {name: float(text) if text else math.nan for name, text in row.items()}
+        except (KeyError, ValueError, BinasError) as error:
+            raise TableError(f"{path} is not the Accel-NASBench table: {error}.") from error
+        found.setdefault(architecture, AccelRecord(accuracy, costs))
     return found
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.nn import functional
 
 from binas.base.cores import usable_cores
 from binas.base.workers import launched
@@ -46,6 +47,14 @@ class Team:
         rows = mine.new_empty(self.size, *mine.shape)
         distributed.all_gather(list(rows), mine.contiguous())
         return rows
+
+    def trade(self, parts: Tensor) -> Tensor:
+        """Of ``parts`` (one for each process) what each process has for this one, stacked in the order of ranks."""
+        if self.size == 1:
+            return parts
+        received = torch.empty_like(parts)
+        distributed.all_to_all_single(received, parts.contiguous())
+        return received
 
     def add_up(self, mine: Tensor) -> Tensor:
         """The sum over all processes, of numbers whose sum does not depend on the order: counts, or one number and zeros."""
@@ -204,11 +213,18 @@ class Shards:
         return torch.cat([*flat, used, share * losses])
 
     def _total(self, rows: list[Tensor]) -> Tensor:
-        """The rows of all pieces, added up in their order: sums of numbers depend on it."""
-        most = -(-self.all_pieces // self.team.size)
-        rows += [torch.zeros_like(rows[0])] * (most - len(rows))
-        gathered = self.team.gather(torch.stack(rows))
-        total = gathered[0, 0].clone()
+        """The rows of all pieces, added up in their order: sums of numbers depend on it.
+
+        Each process adds up its own share of the columns, of which the others send it theirs, and all learn all sums. So
+        memory and traffic of a process are a few times its own rows, whatever the number of processes.
+        """
+        size, length = self.team.size, len(rows[0])
+        most, width = -(-self.all_pieces // size), -(-length // size)
+        mine = rows[0].new_zeros(size, most, width)  # a part of the columns for each process
+        for number, row in enumerate(rows):
+            mine[:, number] = functional.pad(row, (0, size * width - length)).view(size, width)
+        parts = self.team.trade(mine)
+        total = parts[0, 0].clone()
         for piece in range(1, self.all_pieces):
-            total += gathered[piece % self.team.size, piece // self.team.size]
-        return total
+            total += parts[piece % size, piece // size]
+        return self.team.gather(total).view(-1)[:length]

@@ -6,7 +6,6 @@ compared on random images, and a difference is traced to the first layer whose o
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,19 +13,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from binas.base.errors import ModelError
+from binas.base.packed import read_arrays
 from binas.space.described import NetworkDescription
+from binas.supernet.weights.files import read_safetensors
 from binas.supernet.weights.loading import LoadedNetwork
 from binas.supernet.weights.names import Pair
 
 TOLERANCE = 1e-4  # of the largest logit
 IMAGES = 4
+SMALLEST, LARGER = 8, 4  # sides of recorded images: so many pixels, and so many times those of the network
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +77,10 @@ def check_equal(loaded: LoadedNetwork, source: nn.Module, images: Tensor | None 
 
 def check_recorded(loaded: LoadedNetwork, path: str | Path) -> Agreement:
     """The same against recorded pairs: ``images`` (n, c, h, w), normalised, and ``logits``, as safetensors or .npz."""
-    recorded = _recorded(Path(path))
-    images, logits = recorded.get("images"), recorded.get("logits")
-    if images is None or logits is None or images.ndim != 4 or len(images) != len(logits) or not len(images):
-        raise ModelError(
-            f"{path} must hold 'images' (n, c, h, w) as the network takes them, and their 'logits' (n, classes)."
-        )
+    images, logits = _recorded(Path(path), loaded.description)
     with torch.no_grad():
-        agreement = compare(loaded.network(images.float()), _logits(logits.float(), loaded.description))
+        ours = torch.cat([loaded.network(some.float()) for some in torch.split(images, IMAGES)])
+        agreement = compare(ours, _logits(logits, loaded.description))
     if not agreement.holds:
         raise ModelError(
             f"{_unequal(loaded, agreement)} Give the live module to learn which layer differs first."
@@ -93,14 +88,34 @@ def check_recorded(loaded: LoadedNetwork, path: str | Path) -> Agreement:
     return agreement
 
 
-def _recorded(path: Path) -> dict[str, Tensor]:
+def _recorded(path: Path, description: NetworkDescription) -> tuple[Tensor, Tensor]:
+    """Images and logits of a file, of which there must be as many; of images neither channels nor sizes are believed."""
+    found = _tensors(path)
+    images, logits = found.get("images"), found.get("logits")
+    if images is None or logits is None or images.ndim != 4 or len(images) != len(logits) or not len(images):
+        raise ModelError(
+            f"{path} must hold 'images' (n, c, h, w) as the network takes them, and their 'logits' (n, classes)."
+        )
+    channels, *sides = images.shape[1:]
+    most = LARGER * description.resolution
+    if channels != description.channels or not SMALLEST <= min(sides) <= max(sides) <= most:
+        raise ModelError(
+            f"the images in {path} have the shape {tuple(images.shape)}; (n, {description.channels}, h, w) with sides of "
+            f"{SMALLEST} to {most} pixels are needed."
+        )
+    if images.is_complex() or logits.is_complex() or not bool(torch.isfinite(logits.float()).all()):
+        raise ModelError(f"the numbers in {path} are complex, or logits are not finite. Record them again.")
+    return images, logits.float()
+
+
+def _tensors(path: Path) -> dict[str, Tensor]:
+    if path.suffix != ".npz":
+        return read_safetensors(path)
     try:
-        if path.suffix != ".npz":
-            return dict(load_file(path))
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: torch.from_numpy(arrays[name]) for name in ("images", "logits") if name in arrays}
-    except (SafetensorError, OSError, ValueError, TypeError, zipfile.BadZipFile) as error:
-        raise ModelError(f"{path} cannot be read as safetensors or .npz ({error}).") from error
+        arrays = read_arrays(path, ("images", "logits"))
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{path} holds arrays of another type than numbers ({error}).") from error
 
 
 def compare(logits: Tensor, wanted: Tensor) -> Agreement:

@@ -7,16 +7,18 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from binas.base.errors import ModelError
-from binas.base.files import exists, is_regular
+from binas.base.errors import BinasError, ModelError
+from binas.base.files import exists, open_regular, reading
+from binas.base.packed import check_packed, check_unpacked
 
+ZIP = b"PK\x03\x04"  # how a packed file begins; older ones of PyTorch are not packed
 PYTORCH = (".pth", ".pt", ".bin", ".ckpt")
 INSIDE = (
     "state_dict",
@@ -55,27 +57,48 @@ def read_weights(path: str | Path) -> WeightFile:
     path = Path(path)
     if not exists(path):
         raise ModelError(f"there is no weight file {path}.")
-    if not is_regular(path):
-        raise ModelError(f"{path} is not a file that can be read.")
     if path.suffix == ".safetensors":
-        return WeightFile.of(_read_safetensors(path), str(path))
+        return WeightFile.of(read_safetensors(path), str(path))
     if path.suffix in PYTORCH:
         return WeightFile.of(_read_pytorch(path), str(path))
     raise ModelError(f"{path} is neither a .safetensors file nor one of PyTorch ({', '.join(PYTORCH)}).")
 
 
-def _read_safetensors(path: Path) -> dict[str, Tensor]:
+def read_safetensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file by name; pages of it are read when they are used."""
+    open_regular(path).close()  # safetensors would wait for a pipe
     try:
-        return dict(load_file(path))
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+        with reading(path):
+            return dict(load_file(path))
+    except (SafetensorError, KeyError, TypeError) as error:
         raise ModelError(
             f"{path} cannot be read as safetensors ({error}); it may be cut off. Copy it again."
         ) from error
 
 
 def _read_pytorch(path: Path) -> Mapping[str, Any]:
+    with open_regular(path) as file:
+        data = _unpickled(file, path)
+    if not isinstance(data, Mapping):
+        raise ModelError(f"{path} holds a {type(data).__name__}, no named tensors. Save model.state_dict().")
+    inside = [key for key in INSIDE if isinstance(data.get(key), Mapping)]
+    found: Mapping[str, Any] = data[inside[0]] if inside else data
+    tensors = [value for value in found.values() if isinstance(value, Tensor)]
+    check_unpacked(
+        sum(value.numel() * value.element_size() for value in tensors), path
+    )  # views of one number
+    return found
+
+
+def _unpickled(file: BinaryIO, path: Path) -> Any:
+    """What torch has written, without running code."""
     try:
-        data = torch.load(path, map_location="cpu", weights_only=True)
+        if file.read(len(ZIP)) == ZIP:
+            check_packed(file, path)
+        file.seek(0)
+        return torch.load(file, map_location="cpu", weights_only=True)
+    except BinasError:
+        raise
     except pickle.UnpicklingError as error:
         raise ModelError(
             f"{path} holds more than tensors, or is damaged. Files that may run code are not opened: in the program that "
@@ -84,10 +107,6 @@ def _read_pytorch(path: Path) -> Mapping[str, Any]:
     except Exception as error:  # torch's reader of damaged files raises anything
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise ModelError(f"{path} cannot be read ({reason}); it may be cut off. Copy it again.") from error
-    if not isinstance(data, Mapping):
-        raise ModelError(f"{path} holds a {type(data).__name__}, no named tensors. Save model.state_dict().")
-    inside = [key for key in INSIDE if isinstance(data.get(key), Mapping)]
-    return data[inside[0]] if inside else data
 
 
 def _without_prefix(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -99,12 +118,14 @@ def _without_prefix(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def _check_numbers(tensors: Mapping[str, Tensor], where: str) -> None:
     for name, value in tensors.items():
+        if value.layout is not torch.strided or value.is_meta:
+            raise ModelError(f"{name} in {where} is sparse or has no numbers; save plain tensors.")
         if not value.is_floating_point():
             kind = str(value.dtype).removeprefix("torch.")
             raise ModelError(
                 f"{name} in {where} is of the type {kind}; only floating point weights can be trained on."
             )
-        if not bool(torch.isfinite(value).all()):
+        if not bool(torch.isfinite(value.float()).all()):
             raise ModelError(f"{name} in {where} has values that are not finite; the training went wrong.")
 
 

@@ -62,9 +62,9 @@ LEAST, WIDER = (
     0.05,
     1.15,
 )  # share of FLOPs or channels that a tool is asked to keep at least; FastNAS's steps up
-FASTER = (
-    3.0,
-)  # times our own rate of fine-tuning, that pruned networks are also trained with: cut deeply, they may need it
+# Pruned networks are also trained with this many times our own rate of fine-tuning: cut deeply, they may need it.
+FASTER = (3.0,)
+KEPT = tuple(k / 20 for k in range(1, 20))  # shares of channels that are tried where fewer were asked for
 TIMES = "-x"  # before that factor in the name of a training
 SCRATCH = "from scratch"
 COLUMNS = ("found", "FastNAS", "Torch-Pruning", "uniform width", SCRATCH)
@@ -328,7 +328,11 @@ class Study:
                     macs *= WIDER
 
         def by_channels(everywhere: bool, kept: float) -> nn.Module:
-            return magnitude(self.model, shape, 1 - max(kept, LEAST), everywhere, classes)
+            # a layer that would be left without channels is not pruned at all, so the lightest of all that keep as much
+            least = max(kept, LEAST)
+            shares = [least, *(share for share in KEPT if share > least)]
+            made = (magnitude(self.model, shape, 1 - share, everywhere, classes) for share in shares)
+            return min(made, key=lambda network: macs_of(network, shape))
 
         return {
             "FastNAS": by_flops,

@@ -168,7 +168,7 @@ class Sorting(nn.Module):
 
 
 WRONG = {
-    "decides by the images": (lambda: nn.Sequential(Deciding(), nn.Flatten()), "in '0'"),
+    "decides by the images": (lambda: nn.Sequential(Deciding(), nn.Flatten()), r"'0' \(Deciding\) decides by the images"),
     "calls a layer twice": (Twice, "'conv' is called twice"),
     "gives two things": (Pair, "a tuple"),
     "does what cannot be written down": (Sorting, "'sort'"),

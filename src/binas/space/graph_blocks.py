@@ -323,8 +323,7 @@ def _found(
     for group in sorted(_private(channels), key=lambda group: -group.size):
         inside = [where[name] for name in (*group.makers, *group.users)]
         span = min(inside), max(inside)
-        apart = all(span[1] < low or span[0] > high for low, high in taken)
-        if span[0] != span[1] and apart:
+        if all(span[1] < low or span[0] > high for low, high in taken):
             taken.append(span)
     return taken
 

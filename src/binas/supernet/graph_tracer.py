@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, fx, nn
@@ -89,12 +89,15 @@ class Follower(fx.Tracer):
         kind = type(self.root.get_submodule(path)).__name__
         return f"{path!r} ({kind})" if path else f"the model itself ({kind})"
 
-    def decides(self, proxy: Followed) -> int:
+    def decides(self, proxy: Followed) -> NoReturn:
         """Refuse a decision, by what it depends on."""
         what = "the images" if isinstance(proxy.values[0], Tensor) else "the number of images"
+        self._refuse(f"decides by {what} what to compute; such decisions")
+
+    def _refuse(self, what: str) -> NoReturn:
         raise SpaceError(
-            f"the model cannot be followed: {self.named(self.inside[-1])} decides by {what} what to compute. Such decisions "
-            "cannot be part of a network that is searched; rewrite that part without them."
+            f"the model cannot be followed: {self.named(self.inside[-1])} {what} cannot be part of a network that is "
+            "searched. Rewrite that part without them."
         )
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
@@ -137,16 +140,15 @@ class Follower(fx.Tracer):
         if kind == "placeholder" and self._started:
             return _default(target, args)
         self._started = True
+        if kind.startswith("call_") and _name(target) in OF_THE_IMAGES:
+            self._refuse(f"takes numbers out of the images ({_name(target)!r}); such numbers")
         before = [(item, item.values[0]._version) for item in _tensors((args, kwargs))]
         values = self._run(0, kind, target, args, kwargs), self._run(1, kind, target, args, kwargs)
-        proxy_of_it = kind in ("call_function", "call_method") and _name(target) in OF_THE_IMAGES
-        if not proxy_of_it and _is_number(values[0]) and values[0] == values[1]:
+        if _is_number(values[0]) and values[0] == values[1]:
             return values[0]
         made = super().create_proxy(kind, target, args, kwargs, *more, **named)
         assert isinstance(made, Followed)
         made.values = values
-        if proxy_of_it:
-            self.decides(before[0][0])
         made.node.meta.update(_about(values), where=self.inside[-1], same=_same(values[0], before))
         return _unpacked(made)
 

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, fx, nn
+from torch.nn.utils.parametrize import is_parametrized
 
 from binas.base.errors import SpaceError
 from binas.space.graph_blocks import pieces
@@ -34,8 +35,9 @@ from binas.supernet.graph_tracer import Follower, attention_of
 CLOSE = 1e-4  # largest difference of logits, as a share of the largest logit where that is above 1
 # Modules around a model that hide its calls, by the name of their class, and what to give instead.
 WRAPPED = {
-    "ScriptModule": "TorchScript holds compiled code, not calls; give the Python module that it was made from",
+    "ScriptModule": "TorchScript holds compiled code that cannot be looked into; give the Python module that it was made from",
     "OptimizedModule": "torch.compile hides its calls; give the module as it was before",
+    "Parametrized": "its weights are computed; call torch.nn.utils.parametrize.remove_parametrizations first",
     "DataParallel": "give the module inside it (.module)",
     "DistributedDataParallel": "give the module inside it (.module)",
 }
@@ -87,11 +89,13 @@ def _as_it_was(module: nn.Module) -> Iterator[None]:
 def _check_plain(module: nn.Module) -> None:
     """Refuse what is not made of Python modules that can be followed."""
     for name, part in module.named_modules():
-        for kind in type(part).__mro__:
-            if kind.__name__ in WRAPPED:
+        kinds = [kind.__name__ for kind in type(part).__mro__]
+        kinds += ["Parametrized"] if is_parametrized(part) else []
+        for kind in kinds:
+            if kind in WRAPPED:
                 where = repr(name) if name else "the model itself"
                 raise SpaceError(
-                    f"the model cannot be followed: {where} is a {kind.__name__}. {WRAPPED[kind.__name__]}."
+                    f"the model cannot be followed: {where} is of the kind {kind}: {WRAPPED[kind]}."
                 )
 
 
@@ -117,9 +121,9 @@ def _check_runs(module: nn.Module, image: tuple[int, int, int]) -> None:
         found = module(torch.zeros(2, *image))
     except Exception as error:
         size = " x ".join(map(str, image))
-        raise SpaceError(
-            f"the model cannot run on images of {size}: {_reason(error)}. Give the size it was trained with (data.size)."
-        ) from error
+        given = isinstance(error, TypeError)
+        advice = "It must take images alone" if given else "Give the size it was trained with (data.size)"
+        raise SpaceError(f"the model cannot run on images of {size}: {_reason(error)}. {advice}.") from error
     if not isinstance(found, Tensor) or found.ndim != 2:
         kind = "no row of logits" if isinstance(found, Tensor) else f"a {type(found).__name__}"
         raise SpaceError(f"the model gives {kind} for an image; it must give logits (n, classes) alone.")
@@ -289,7 +293,7 @@ class _Writer:
         elif weights is not None:
             self._functional(node, weights)
         else:
-            op, options = function_call(node) or self._refuse(node, f"Known are {KNOWN}")
+            op, options = function_call(node) or self._refuse(node, f"Rewrite that part with {KNOWN}")
             self._add(node, op, self._read(inputs_of(node)), options)
 
     def _passed_on(self, node: fx.Node) -> fx.Node | None:
@@ -306,7 +310,7 @@ class _Writer:
         for name, item in weights.items():
             if item.op != "get_attr":
                 self._refuse(
-                    node, f"Its {name} is computed, and only weights that are trained can be narrowed"
+                    node, f"Its {name} is computed, and only a tensor of weights as it is can be narrowed"
                 )
         values = {name: operator.attrgetter(str(item.target))(self.module) for name, item in weights.items()}
         self._claim(values, node.meta["where"])
@@ -316,8 +320,7 @@ class _Writer:
         name = call_name(node.target)
         name = str(node.args[1]) if name == "getattr" else name
         raise SpaceError(
-            f"{self.follower.named(node.meta['where'])} calls {name!r} in a way that cannot be written down. {why}; rewrite "
-            "that part with them."
+            f"{self.follower.named(node.meta['where'])} calls {name!r} in a way that cannot be written down. {why}."
         )
 
     def _check_places(self, graph: Graph) -> None:

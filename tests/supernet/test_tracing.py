@@ -238,6 +238,11 @@ class NotTorch(nn.Module):
         return torch.from_numpy(np.tanh(x.flatten(1).numpy()))
 
 
+class OneByOne(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack([image.flatten() for image in x])
+
+
 class Listed(nn.Module):
     """Keeps a layer where torch does not see it."""
 
@@ -269,6 +274,7 @@ WRONG = {
     "does what cannot be written down": (Sorting, r"the model itself \(Sorting\) calls 'sort'"),
     "the same further down": (lambda: nn.Sequential(nn.ReLU(), Sorting()), r"'1' \(Sorting\) calls 'sort'"),
     "decides by how many images": (Counting, "decides by the number of images"),
+    "goes through images": (OneByOne, "goes through the images one by one"),
     "makes an image a number": (Reading, "takes numbers out of the images"),
     "is TorchScript": (
         lambda: nn.Sequential(torch.jit.script(nn.Conv2d(3, 3, 1)), nn.Flatten()),
@@ -298,7 +304,7 @@ WRONG = {
     ),
     "weights that are computed by torch": (
         lambda: nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 3, 1)), nn.Flatten()),
-        "'0' is of the kind Parametrized: its weights are computed",
+        "'0' is of the kind Parametrized: computed weights",
     ),
     "half precision": (lambda: ResNet([], 16).half(), "float16"),
     "a layer that is not known": (
@@ -352,6 +358,48 @@ def test_modules_that_torch_puts_together_are_looked_into() -> None:
 class Axes(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x.transpose(1, 2)
+
+
+class Bare(nn.Module):
+    """Functions alone: all weights belong to the model itself, tensors change in place, a connection goes around."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.up = nn.Parameter(torch.randn(8, 3, 3, 3)), nn.Parameter(torch.randn(16, 8, 1, 1))
+        self.down, self.last = nn.Parameter(torch.randn(8, 16, 1, 1)), nn.Parameter(torch.randn(5, 8))
+        self.bias = nn.Parameter(torch.randn(5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.conv2d(x, self.stem, padding="same")
+        inner = F.conv2d(x, self.up)
+        inner.relu_()
+        x = F.group_norm(F.leaky_relu(x + F.conv2d(inner, self.down), 0.1), 2)
+        x = F.linear(x.mean([2, 3]), self.last, bias=self.bias)
+        return F.log_softmax(x, dim=1)
+
+
+def test_functions_are_layers() -> None:
+    model = Bare()
+    space, supernet = elastic(model)
+    assert [len(configs) for stage in space.stages for configs in stage.blocks] == [5]
+    supernet.start_from(space.extreme())
+    with torch.no_grad():
+        assert torch.allclose(supernet(images(), space.extreme()), model(images()), atol=1e-4)
+
+
+def test_rows_that_are_not_images_are_no_place_to_cut() -> None:
+    class Turned(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two, self.fc = nn.Linear(16, 32), nn.Linear(32, 16), nn.Linear(48, 5)
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = x.mean(2).permute(1, 0, 2)  # channels first, images second
+            x = x + self.two(F.relu(self.one(x)))
+            return self.fc(x.permute(1, 0, 2).flatten(1))
+
+    with pytest.raises(SpaceError, match="no block"):
+        space_of_graph(trace(Turned(), IMAGE).graph, "turned")
 
 
 def test_following_leaves_nothing_behind() -> None:

@@ -38,7 +38,7 @@ SUMS = ("add", "sub")
 PRODUCTS = ("mul", "div")
 SHAPES = ("flatten", "reshape", "permute", "transpose", "squeeze", "unsqueeze", "expand", "repeat", "mean")
 PARTS = ("cat", "stack", "unbind", "chunk", "split", "getitem")
-OTHERS = ("matmul", "mix", "softmax", "size", "floordiv")
+OTHERS = ("matmul", "mix", "softmax", "log_softmax", "size", "floordiv")
 FUNCTIONS = (*ELEMENTWISE, *POOLS, *SUMS, *PRODUCTS, *SHAPES, *PARTS, *OTHERS)
 MOST_NODES = 20_000
 # Settings that blocks and costs are worked out from: whole numbers from 1, switches, and lists of whole numbers.

@@ -125,6 +125,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "floordiv": _binary(lambda one, two: one // two),
     "matmul": lambda node, one, two: one @ two,
     "softmax": lambda node, x: torch.softmax(x, node.get("dim")),
+    "log_softmax": lambda node, x: torch.log_softmax(x, node.get("dim")),
     "cat": lambda node, *read: torch.cat(_filled(node.get("parts"), read), node.get("dim")),
     "stack": lambda node, *read: torch.stack(_filled(node.get("parts"), read), node.get("dim")),
     "unbind": lambda node, x: x.unbind(node.get("dim")),

@@ -51,7 +51,9 @@ class Followed(fx.Proxy):
     def __len__(self) -> int:
         """Size of the first axis, where that is not the images."""
         first, second = map(len, self.values)
-        return first if first == second else self.tracer.decides(self)
+        if first != second:
+            self.tracer.refuse("goes through the images one by one; such loops")
+        return first
 
     def __bool__(self) -> bool:
         """A decision."""
@@ -92,9 +94,10 @@ class Follower(fx.Tracer):
     def decides(self, proxy: Followed) -> NoReturn:
         """Refuse a decision, by what it depends on."""
         what = "the images" if isinstance(proxy.values[0], Tensor) else "the number of images"
-        self._refuse(f"decides by {what} what to compute; such decisions")
+        self.refuse(f"decides by {what} what to compute; such decisions")
 
-    def _refuse(self, what: str) -> NoReturn:
+    def refuse(self, what: str) -> NoReturn:
+        """An error that names the module."""
         raise SpaceError(
             f"the model cannot be followed: {self.named(self.inside[-1])} {what} cannot be part of a network that is "
             "searched. Rewrite that part without them."
@@ -141,7 +144,7 @@ class Follower(fx.Tracer):
             return _default(target, args)
         self._started = True
         if kind.startswith("call_") and _name(target) in OF_THE_IMAGES:
-            self._refuse(f"takes numbers out of the images ({_name(target)!r}); such numbers")
+            self.refuse(f"takes numbers out of the images ({_name(target)!r}); such numbers")
         before = [(item, item.values[0]._version) for item in _tensors((args, kwargs))]
         values = self._run(0, kind, target, args, kwargs), self._run(1, kind, target, args, kwargs)
         if _is_number(values[0]) and values[0] == values[1]:
@@ -150,6 +153,9 @@ class Follower(fx.Tracer):
         assert isinstance(made, Followed)
         made.values = values
         made.node.meta.update(_about(values), where=self.inside[-1], same=_same(values[0], before))
+        for item, version in before:
+            if item.values[0] is values[0] and values[0]._version != version:
+                item.node = made.node  # changed in place: who reads it from now on reads this
         return _unpacked(made)
 
     def _run(self, number: int, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

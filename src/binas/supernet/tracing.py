@@ -37,7 +37,7 @@ CLOSE = 1e-4  # largest difference of logits, as a share of the largest logit wh
 WRAPPED = {
     "ScriptModule": "TorchScript holds compiled code that cannot be looked into; give the Python module that it was made from",
     "OptimizedModule": "torch.compile hides its calls; give the module as it was before",
-    "Parametrized": "its weights are computed; call torch.nn.utils.parametrize.remove_parametrizations first",
+    "Parametrized": "its weights are computed; call torch.nn.utils.parametrize.remove_parametrizations",
     "DataParallel": "give the module inside it (.module)",
     "DistributedDataParallel": "give the module inside it (.module)",
 }
@@ -224,7 +224,8 @@ class _Writer:
                 f"the tensor {path!r} holds {str(value.dtype).removeprefix('torch.')}, and only weights (float32) can be "
                 "written down; rewrite that part without looking things up in a table."
             )
-        self._claim({"value": value}, path)
+        if isinstance(value, nn.Parameter):
+            self._claim({"value": value}, path)
         self._append(
             Node(node.name, "parameter", (), (("shape", tuple(value.shape)),), tuple(value.shape), path)
         )
@@ -233,14 +234,18 @@ class _Writer:
     def _claim(self, weights: Mapping[str, Tensor], path: str) -> None:
         """Refuse weights that another layer has, or the same layer at another place."""
         for name, value in weights.items():
-            if not isinstance(value, nn.Parameter) or not value.numel():
-                continue
-            other = self.used.setdefault(value.data_ptr(), path)
-            if other != path:
+            other = self.used.get(value.data_ptr()) if value.numel() else None
+            if other == path:
+                raise SpaceError(
+                    f"the layer {path!r} is called twice, so its weights are shared between two places; such a network "
+                    "cannot be narrowed block by block."
+                )
+            if other is not None:
                 raise SpaceError(
                     f"{other!r} and {path!r} share one tensor of weights ({name}); such a network cannot be narrowed block "
                     "by block. Give each its own copy."
                 )
+            self.used[value.data_ptr()] = path
 
     def _layer(self, node: fx.Node, path: str, module: nn.Module) -> None:
         """A layer of torch, or a function that is one."""
@@ -254,20 +259,11 @@ class _Writer:
         if op == "identity":
             self._pass(node, source)
             return
-        if weights:
-            self._once(path)
-            original = self.module.get_submodule(path) if isinstance(module, Attention) else module
-            self._claim(dict(original.named_parameters()), path)
+        original = self.module.get_submodule(path) if isinstance(module, Attention) else module
+        self._claim({name: value for name, value in original.state_dict().items() if value.ndim}, path)
         for name, value in weights.items():
             self.weights[f"{node.name}.{name}"] = value.detach().clone()
         self._add(node, op, self._padded(node, options, self._read([source]), path), options, path)
-
-    def _once(self, path: str) -> None:
-        if any(item.path == path and item.op not in (INPUT, "parameter", "pad") for item in self.nodes):
-            raise SpaceError(
-                f"the layer {path!r} is called twice, so its weights are shared between two places; such a network "
-                "cannot be narrowed block by block."
-            )
 
     def _padded(
         self, node: fx.Node, options: dict[str, Any], reads: tuple[str, ...], path: str
@@ -313,7 +309,6 @@ class _Writer:
                     node, f"Its {name} is computed, and only a tensor of weights as it is can be narrowed"
                 )
         values = {name: operator.attrgetter(str(item.target))(self.module) for name, item in weights.items()}
-        self._claim(values, node.meta["where"])
         self._layer(node, node.meta["where"], functional_layer(node, values))
 
     def _refuse(self, node: fx.Node, why: str) -> NoReturn:

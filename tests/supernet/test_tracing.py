@@ -304,7 +304,7 @@ WRONG = {
     ),
     "weights that are computed by torch": (
         lambda: nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 3, 1)), nn.Flatten()),
-        "'0' is of the kind Parametrized: computed weights",
+        "'0' is of the kind Parametrized: its weights are computed",
     ),
     "half precision": (lambda: ResNet([], 16).half(), "float16"),
     "a layer that is not known": (

@@ -35,7 +35,7 @@ from binas.supernet.graph_tracer import Follower, attention_of
 CLOSE = 1e-4  # largest difference of logits, as a share of the largest logit where that is above 1
 # Modules around a model that hide its calls, by the name of their class, and what to give instead.
 WRAPPED = {
-    "ScriptModule": "TorchScript holds compiled code that cannot be looked into; give the Python module that it was made from",
+    "ScriptModule": "TorchScript cannot be looked into; give the Python module that it was made from",
     "OptimizedModule": "torch.compile hides its calls; give the module as it was before",
     "Parametrized": "its weights are computed; call torch.nn.utils.parametrize.remove_parametrizations",
     "DataParallel": "give the module inside it (.module)",

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from binas.supernet.graph_layers import COUNT, READ, Attention
-from binas.supernet.graph_tracer import SKIPPED
+from binas.supernet.graph_tracer import SKIPPED, call_name
 
 Call = tuple[str, dict[str, Any]]
 Layer = tuple[str, dict[str, Any], dict[str, Tensor]]
@@ -17,11 +17,6 @@ KNOWN = (
     "convolutions, linear layers, norms, attention, pooling, reshaping, arithmetic and the usual activations"
 )
 _WEIGHTS = {"weight", "bias", "running_mean", "running_var", "num_batches_tracked"}
-
-
-def call_name(target: Any) -> str:
-    """A function as it is called."""
-    return target if isinstance(target, str) else getattr(target, "__name__", str(target))
 
 
 def layer_call(module: nn.Module) -> Layer | str:

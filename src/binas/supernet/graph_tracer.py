@@ -143,8 +143,8 @@ class Follower(fx.Tracer):
         if kind == "placeholder" and self._started:
             return _default(target, args)
         self._started = True
-        if kind.startswith("call_") and _name(target) in OF_THE_IMAGES:
-            self.refuse(f"takes numbers out of the images ({_name(target)!r}); such numbers")
+        if kind.startswith("call_") and call_name(target) in OF_THE_IMAGES:
+            self.refuse(f"takes numbers out of the images ({call_name(target)!r}); such numbers")
         before = [(item, item.values[0]._version) for item in _tensors((args, kwargs))]
         values = self._run(0, kind, target, args, kwargs), self._run(1, kind, target, args, kwargs)
         if _is_number(values[0]) and values[0] == values[1]:
@@ -194,7 +194,8 @@ class Follower(fx.Tracer):
             self._running = False
 
 
-def _name(target: Any) -> str:
+def call_name(target: Any) -> str:
+    """A function as it is called."""
     return target if isinstance(target, str) else getattr(target, "__name__", str(target))
 
 

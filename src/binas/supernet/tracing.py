@@ -22,7 +22,6 @@ from binas.space.graph_blocks import pieces
 from binas.space.graphs import INPUT, Graph, Node
 from binas.supernet.graph_calls import (
     KNOWN,
-    call_name,
     function_call,
     functional_layer,
     inputs_of,
@@ -30,7 +29,7 @@ from binas.supernet.graph_calls import (
     weights_of_call,
 )
 from binas.supernet.graph_layers import Attention, Piece, whole
-from binas.supernet.graph_tracer import Follower, attention_of
+from binas.supernet.graph_tracer import Follower, attention_of, call_name
 
 CLOSE = 1e-4  # largest difference of logits, as a share of the largest logit where that is above 1
 # Modules around a model that hide its calls, by the name of their class, and what to give instead.

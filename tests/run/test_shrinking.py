@@ -60,9 +60,21 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["resnet", "bottleneck", "mobilenet", "efficientnet", "convnext", "vit"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "resnet",
+        "bottleneck",
+        "mobilenet",
+        "efficientnet",
+        "convnext",
+        "vit",
+        "published convnext",
+        "published vit",
+    ],
+)
 def test_end_to_end(name: str, images: Path, tmp_path: Path) -> None:
-    model = own_model(name) if not name.startswith("vit") else Sized(own_model(name))
+    model = Sized(own_model(name)) if "vit" in name else own_model(name)
     run = shrink(model, images, ["latency=90%"], tmp_path / "run", **QUICK)
     (answer,) = run.answers
     assert answer.architecture is not None

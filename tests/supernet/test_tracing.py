@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from own_models import MODELS, SIDE, ResNet, own_model
 from torch import Tensor, nn
 
@@ -32,6 +34,11 @@ BLOCKS = {
     "convnext": ["off w25 w50 w75 w100"] * 2 + ["on"] + ["off w25 w50 w75 w100"] * 2,
     "vit": ["off w25 w50 w75 w100"] * 4,
     "vit of torch": ["off w25 w50 w75 w100"] * 4,
+    "published convnext": ["off w25 w50 w75 w100"] * 2 + ["on"] + ["off w25 w50 w75 w100"] * 2,
+    "published vit": ["off w25 w50 w75 w100"] * 4,
+    "vit with fused attention": ["off w25 w50 w75 w100"] * 4,
+    "vit with split attention": ["off on", "off w25 w50 w75 w100"] * 2,
+    "paddings by size": ["off w25 w50 w75 w100"] * 2,
 }
 
 
@@ -162,16 +169,143 @@ class Pair(nn.Module):
         return self.fc(x.mean((2, 3))), x
 
 
+class Tied(nn.Module):
+    """Two layers with one tensor of weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two, self.fc = nn.Conv2d(3, 3, 1), nn.Conv2d(3, 3, 1), nn.Linear(3, 5)
+        self.two.weight = self.one.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc(self.two(self.one(x)).mean((2, 3)))
+
+
+class Everywhere(nn.Module):
+    """One parameter in two blocks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale, self.fc = nn.Parameter(torch.ones(3, 1, 1)), nn.Linear(3, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.scale * torch.relu(x)
+        return self.fc((x + self.scale * torch.sigmoid(x)).mean((2, 3)))
+
+
+class Counting(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(1) if x.shape[0] > 2 else -x.flatten(1)
+
+
+class Reading(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(1) * x.max().item()
+
+
+class Standardised(nn.Conv2d):
+    """A convolution whose weights are computed."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.conv2d(x, self.weight - self.weight.mean((1, 2, 3), keepdim=True), self.bias)
+
+
+class Windows(nn.Module):
+    """Attention over parts of an image, which looks like attention over all of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv, self.proj, self.num_heads = nn.Linear(3, 9), nn.Linear(3, 3), 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.proj(torch.roll(self.qkv(x.permute(0, 2, 3, 1)), (1, 1), (1, 2))[..., :3]).flatten(1)
+
+
+class Cross(nn.Module):
+    """Attention whose keys are not its queries."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.MultiheadAttention(16, 2, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = x.flatten(2)[..., :16]
+        return self.inner(tokens, 2 * tokens, tokens)[0].flatten(1)
+
+
+class NotTorch(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.from_numpy(np.tanh(x.flatten(1).numpy()))
+
+
+class OneByOne(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack([image.flatten() for image in x])
+
+
+class Listed(nn.Module):
+    """Keeps a layer where torch does not see it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = [nn.Conv2d(3, 3, 1)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers[0](x).flatten(1)
+
+
+class Two(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return (x + y).flatten(1)
+
+
 class Sorting(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x.sort(1).values.flatten(1)
 
 
 WRONG = {
-    "decides by the images": (lambda: nn.Sequential(Deciding(), nn.Flatten()), "in '0'"),
+    "decides by the images": (
+        lambda: nn.Sequential(Deciding(), nn.Flatten()),
+        r"'0' \(Deciding\) decides by the images",
+    ),
     "calls a layer twice": (Twice, "'conv' is called twice"),
     "gives two things": (Pair, "a tuple"),
-    "does what cannot be written down": (Sorting, "'sort'"),
+    "does what cannot be written down": (Sorting, r"the model itself \(Sorting\) calls 'sort'"),
+    "the same further down": (lambda: nn.Sequential(nn.ReLU(), Sorting()), r"'1' \(Sorting\) calls 'sort'"),
+    "decides by how many images": (Counting, "decides by the number of images"),
+    "goes through images": (OneByOne, "goes through the images one by one"),
+    "makes an image a number": (Reading, "takes numbers out of the images"),
+    "is TorchScript": (
+        lambda: nn.Sequential(torch.jit.script(nn.Conv2d(3, 3, 1)), nn.Flatten()),
+        "'0' is of the kind ScriptModule: TorchScript",
+    ),
+    "is not of torch": (NotTorch, r"\(NotTorch\) takes numbers out of the images \('numpy'\)"),
+    "cannot be followed for another reason": (
+        lambda: nn.Sequential(Listed()),
+        r"in '0' \(Listed\): .*not installed as a submodule.* calls must be those of torch",
+    ),
+    "takes something else": (Two, r"missing 1 required positional argument.* must take images alone"),
+    "ties weights": (Tied, r"'one' and 'two' share one tensor of weights \(weight\)"),
+    "has one parameter in two blocks": (Everywhere, "'scale' are used in 2 places"),
+    "computes its weights": (
+        lambda: nn.Sequential(Standardised(3, 3, 1), nn.Flatten()),
+        r"'0' \(Standardised\) calls 'conv2d' .* Its weight is computed",
+    ),
+    "attention over windows": (lambda: nn.Sequential(Windows()), r"'0' \(Windows\) calls 'roll'"),
+    "attention between two": (Cross, r"'inner' \(MultiheadAttention\) .* only self-attention"),
+    "pads with what is there": (
+        lambda: nn.Sequential(nn.Conv2d(3, 3, 3, padding=1, padding_mode="reflect"), nn.Flatten()),
+        r"'0' \(Conv2d\) .* padding_mode='reflect'",
+    ),
+    "norm without statistics": (
+        lambda: nn.Sequential(nn.BatchNorm2d(3, track_running_stats=False), nn.Flatten()),
+        "no running statistics",
+    ),
+    "weights that are computed by torch": (
+        lambda: nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 3, 1)), nn.Flatten()),
+        "'0' is of the kind Parametrized: its weights are computed",
+    ),
     "half precision": (lambda: ResNet([], 16).half(), "float16"),
     "a layer that is not known": (
         lambda: nn.Sequential(nn.Flatten(), nn.Softmin(1)),
@@ -185,6 +319,102 @@ def test_what_cannot_be_traced_is_named(case: str) -> None:
     make, words = WRONG[case]
     with pytest.raises(SpaceError, match=words):
         trace(make(), IMAGE)
+
+
+def test_the_package_of_efficientnet_lite_is_followed() -> None:
+    package = pytest.importorskip(
+        "efficientnet_lite_pytorch", reason="efficientnet_lite_pytorch is not installed"
+    )
+    torch.manual_seed(0)
+    given = {"image_size": 32, "num_classes": 5, "depth_coefficient": 0.6, "drop_connect_rate": 0.2}
+    model = package.EfficientNet.from_name("efficientnet-lite0", **given).eval()
+    found = trace(model, (3, 32, 32))
+    names = [
+        [config.name for config in configs]
+        for stage in space_of_graph(found.graph, "lite").stages
+        for configs in stage.blocks
+    ]
+    assert (
+        len(names) == len(model._blocks) + 1
+    )  # and the last convolution, whose channels only the classifier reads
+    assert sum(configs[0] == "off" for configs in names) == sum(
+        block._block_args.stride == 1 and block._block_args.input_filters == block._block_args.output_filters
+        for block in model._blocks
+    )
+    assert all(configs[-1] == "w100" for configs in names[1:])
+
+
+def test_modules_that_torch_puts_together_are_looked_into() -> None:
+    layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, norm_first=True)
+    model = nn.Sequential(
+        nn.Conv2d(3, 16, 8, 8), nn.Flatten(2), Axes(), layer, nn.Flatten(), nn.Linear(64, 5)
+    )
+    space, _ = elastic(model)
+    assert [[config.name for config in configs] for stage in space.stages for configs in stage.blocks] == [
+        ["off", "w25", "w50", "w75", "w100"]
+    ] * 2
+
+
+class Axes(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.transpose(1, 2)
+
+
+class Bare(nn.Module):
+    """Functions alone: all weights belong to the model itself, tensors change in place, a connection goes around."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.up = nn.Parameter(torch.randn(8, 3, 3, 3)), nn.Parameter(torch.randn(16, 8, 1, 1))
+        self.down, self.last = nn.Parameter(torch.randn(8, 16, 1, 1)), nn.Parameter(torch.randn(5, 8))
+        self.bias = nn.Parameter(torch.randn(5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.conv2d(x, self.stem, padding="same")
+        inner = F.conv2d(x, self.up)
+        inner.relu_()
+        x = F.group_norm(F.leaky_relu(x + F.conv2d(inner, self.down), 0.1), 2)
+        x = F.linear(x.mean([2, 3]), self.last, bias=self.bias)
+        return F.log_softmax(x, dim=1)
+
+
+def test_functions_are_layers() -> None:
+    model = Bare()
+    space, supernet = elastic(model)
+    assert [len(configs) for stage in space.stages for configs in stage.blocks] == [5]
+    supernet.start_from(space.extreme())
+    with torch.no_grad():
+        assert torch.allclose(supernet(images(), space.extreme()), model(images()), atol=1e-4)
+
+
+def test_rows_that_are_not_images_are_no_place_to_cut() -> None:
+    class Turned(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two, self.fc = nn.Linear(16, 32), nn.Linear(32, 16), nn.Linear(48, 5)
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = x.mean(2).permute(1, 0, 2)  # channels first, images second
+            x = x + self.two(F.relu(self.one(x)))
+            return self.fc(x.permute(1, 0, 2).flatten(1))
+
+    with pytest.raises(SpaceError, match="no block"):
+        space_of_graph(trace(Turned(), IMAGE).graph, "turned")
+
+
+def test_following_leaves_nothing_behind() -> None:
+    class Shifted(nn.Sequential):
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x + torch.full((3, 1, 1), 0.5))
+
+    model = Shifted(
+        nn.Conv2d(3, 16, 3, padding="same"), nn.Conv2d(16, 5, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    )
+    model[0].eval()
+    before = set(vars(model))
+    trace(model, IMAGE)
+    assert set(vars(model)) == before
+    assert (model.training, model[0].training) == (True, False)
 
 
 def test_a_connection_of_nn_identity_is_one() -> None:

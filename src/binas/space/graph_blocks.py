@@ -120,7 +120,9 @@ class Channels:
     def _visit(self, node: Node) -> None:
         """Follow the channels through one node."""
         handler = getattr(self, f"_of_{node.op}", None)
-        if handler is not None:
+        if not node.get("rows", True):  # its first axis is not the images
+            self._lost(node)
+        elif handler is not None:
             handler(node)
         elif node.op in (*ELEMENTWISE, *POOLS):
             self._pass(node)
@@ -141,11 +143,23 @@ class Channels:
 
     def _of_batch_norm(self, node: Node) -> None:
         self._pass(node)
+        self._anew(node)
         self._member(node)
 
     def _of_group_norm(self, node: Node) -> None:
         self._lost(node)
         self._pass(node)
+        self._anew(node)
+
+    def _anew(self, node: Node) -> None:
+        """Channels that were lost before a norm are counted from there, as they are."""
+        if node.name not in self.at:
+            self.at[node.name] = self._new(node.shape[0], fixed=True), 1
+
+    def _of_size(self, node: Node) -> None:
+        """The number of images is the same whatever the channels; other sizes are not followed."""
+        if node.get("dim") != 0:
+            self._lost(node)
 
     def _of_layer_norm(self, node: Node) -> None:
         known = self.at.get(node.reads[0])
@@ -254,9 +268,9 @@ class Channels:
         self._of_flatten(node)
 
     def _of_permute(self, node: Node) -> None:
-        known = self.at.get(node.reads[0])
+        known, rank = self.at.get(node.reads[0]), len(node.shape) + 1
         if known is not None:
-            self.at[node.name] = known[0], list(node.get("dims")).index(known[1])
+            self.at[node.name] = known[0], [dim % rank for dim in node.get("dims")].index(known[1])
 
     def _of_transpose(self, node: Node) -> None:
         known, rank = self.at.get(node.reads[0]), len(node.shape) + 1
@@ -278,7 +292,7 @@ def cuts(graph: Graph) -> list[int]:
         if node.op != "parameter":
             live.add(node.name)
         live = {name for name in live if last[name] > k}
-        if live == {node.name} and node.shape:
+        if live == {node.name} and node.shape and node.get("rows", True):
             found.append(k)
     return found
 
@@ -309,8 +323,7 @@ def _found(
     for group in sorted(_private(channels), key=lambda group: -group.size):
         inside = [where[name] for name in (*group.makers, *group.users)]
         span = min(inside), max(inside)
-        apart = all(span[1] < low or span[0] > high for low, high in taken)
-        if span[0] != span[1] and apart:
+        if all(span[1] < low or span[0] > high for low, high in taken):
             taken.append(span)
     return taken
 

@@ -47,7 +47,7 @@ class GraphNetwork:
     def blocks(self) -> list[GraphBlock]:
         """All blocks in a row from the first that can change to the last."""
         found = find_blocks(self.graph)
-        if not found:
+        if not any(block.removable or block.widths for block in found):
             raise SpaceError(
                 "the model has no block that can be narrowed or removed: no residual connection, and no channels that "
                 "one part "

@@ -36,9 +36,10 @@ ELEMENTWISE = (
 POOLS = ("max_pool", "avg_pool", "adaptive_avg_pool", "pad")
 SUMS = ("add", "sub")
 PRODUCTS = ("mul", "div")
-SHAPES = ("flatten", "reshape", "permute", "transpose", "squeeze", "unsqueeze", "expand", "mean")
-OTHERS = ("matmul", "softmax", "cat", "getitem", "size", "floordiv")
-FUNCTIONS = (*ELEMENTWISE, *POOLS, *SUMS, *PRODUCTS, *SHAPES, *OTHERS)
+SHAPES = ("flatten", "reshape", "permute", "transpose", "squeeze", "unsqueeze", "expand", "repeat", "mean")
+PARTS = ("cat", "stack", "unbind", "chunk", "split", "getitem")
+OTHERS = ("matmul", "mix", "softmax", "log_softmax", "size", "floordiv")
+FUNCTIONS = (*ELEMENTWISE, *POOLS, *SUMS, *PRODUCTS, *SHAPES, *PARTS, *OTHERS)
 MOST_NODES = 20_000
 # Settings that blocks and costs are worked out from: whole numbers from 1, switches, and lists of whole numbers.
 _SIZES, _SWITCH, _LIST = "size", "switch", "list"

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from binas.space.graphs import INPUT, LAYERS, Node
 
 READ = "$"  # "$1" in an option stands for the second thing that a node reads
+COUNT = "#"  # in a shape, the number of images of what a node reads
 
 
 class Attention(nn.Module):
@@ -83,7 +84,12 @@ def _binary(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 
 def _filled(values: Iterable[Any], read: Sequence[Any]) -> list[Any]:
-    return [read[int(v[1:])] if isinstance(v, str) and v.startswith(READ) else v for v in values]
+    def of(value: Any) -> Any:
+        if value == COUNT:
+            return read[0].shape[0]
+        return read[int(value[1:])] if isinstance(value, str) and value.startswith(READ) else value
+
+    return [of(value) for value in values]
 
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
@@ -103,7 +109,12 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
         x, node.get("kernel"), node.get("stride"), node.get("padding"), node.get("dilation"), node.get("ceil")
     ),
     "avg_pool": lambda node, x: F.avg_pool2d(
-        x, node.get("kernel"), node.get("stride"), node.get("padding"), node.get("ceil")
+        x,
+        node.get("kernel"),
+        node.get("stride"),
+        node.get("padding"),
+        node.get("ceil"),
+        node.get("include", True),
     ),
     "adaptive_avg_pool": lambda node, x: F.adaptive_avg_pool2d(x, node.get("size")),
     "pad": lambda node, x: F.pad(x, node.get("padding"), value=node.get("value", 0.0)),
@@ -114,10 +125,19 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "floordiv": _binary(lambda one, two: one // two),
     "matmul": lambda node, one, two: one @ two,
     "softmax": lambda node, x: torch.softmax(x, node.get("dim")),
+    "log_softmax": lambda node, x: torch.log_softmax(x, node.get("dim")),
     "cat": lambda node, *read: torch.cat(_filled(node.get("parts"), read), node.get("dim")),
+    "stack": lambda node, *read: torch.stack(_filled(node.get("parts"), read), node.get("dim")),
+    "unbind": lambda node, x: x.unbind(node.get("dim")),
+    "chunk": lambda node, x: x.chunk(node.get("count"), node.get("dim")),
+    "split": lambda node, x: x.split(node.get("size"), node.get("dim")),
+    "mix": lambda node, query, key, value: F.scaled_dot_product_attention(
+        query, key, value, is_causal=node.get("causal"), scale=node.get("scale")
+    ),
     "flatten": lambda node, x: torch.flatten(x, node.get("start"), node.get("end")),
     "reshape": lambda node, x, *read: x.reshape(_filled(node.get("dims"), (x, *read))),
     "expand": lambda node, x, *read: x.expand(_filled(node.get("dims"), (x, *read))),
+    "repeat": lambda node, x, *read: x.repeat(_filled(node.get("dims"), (x, *read))),
     "permute": lambda node, x: x.permute(node.get("dims")),
     "transpose": lambda node, x: x.transpose(*node.get("dims")),
     "squeeze": lambda node, x: x.squeeze(node.get("dims")) if node.get("dims") else x.squeeze(),
@@ -129,7 +149,9 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def _index(index: Any) -> Any:
-    """Slices are written as ("slice", start, stop, step)."""
+    """Slices are written as ("slice", start, stop, step), all other axes as "..."."""
+    if isinstance(index, str) and index == "...":
+        return Ellipsis
     if isinstance(index, tuple) and index and index[0] == "slice":
         return slice(*index[1:])
     return tuple(_index(item) for item in index) if isinstance(index, tuple) else index

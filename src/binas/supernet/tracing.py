@@ -1,31 +1,45 @@
-"""A module of any user as a graph: traced, written down as plain operations, and held against the module itself.
+"""A module of any user as a graph: followed, written down as plain operations, and held against the module itself.
 
-``torch.fx`` follows the calls of a module once. What it cannot follow (decisions that depend on the images, a module with
-weights that is called twice) is answered with the name of the module and the reason. Attention is recognised by its parts
-(a layer that makes queries, keys and values, and one that puts heads together) and believed only because the logits of the
-graph are compared with the module's.
+What cannot be followed (decisions that depend on the images, a module with weights that is called twice) is answered with
+the name of the module and the reason. Attention is recognised by its parts (a layer that makes queries, keys and values,
+and one that puts heads together) and believed only because it gives what the module gives; so is the whole graph.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, fx, nn
+from torch.nn.utils.parametrize import is_parametrized
 
 from binas.base.errors import SpaceError
+from binas.space.graph_blocks import pieces
 from binas.space.graphs import INPUT, Graph, Node
-from binas.supernet.graph_layers import READ, Attention, Piece, whole
+from binas.supernet.graph_calls import (
+    KNOWN,
+    function_call,
+    functional_layer,
+    inputs_of,
+    layer_call,
+    weights_of_call,
+)
+from binas.supernet.graph_layers import Attention, Piece, whole
+from binas.supernet.graph_tracer import Follower, attention_of, call_name
 
 CLOSE = 1e-4  # largest difference of logits, as a share of the largest logit where that is above 1
-SKIPPED = (
-    "DropPath",
-    "StochasticDepth",
-    "DropBlock",
-)  # only act while training, on blocks that may vanish anyway
+# Modules around a model that hide its calls, by the name of their class, and what to give instead.
+WRAPPED = {
+    "ScriptModule": "TorchScript cannot be looked into; give the Python module that it was made from",
+    "OptimizedModule": "torch.compile hides its calls; give the module as it was before",
+    "Parametrized": "its weights are computed; call torch.nn.utils.parametrize.remove_parametrizations",
+    "DataParallel": "give the module inside it (.module)",
+    "DistributedDataParallel": "give the module inside it (.module)",
+}
 
 
 @dataclass(frozen=True)
@@ -47,15 +61,41 @@ def trace(module: nn.Module, image: tuple[int, int, int], tolerance: float = CLO
 
     The module is left as it was, and is looked at in eval mode.
     """
-    was_training, module = module.training, module.eval()
-    try:
+    _check_plain(module)
+    with torch.no_grad(), _as_it_was(module):
         _check_weights(module)
         _check_runs(module, image)
         traced = _written(module, image)
         _compare(module, traced, image, tolerance)
-    finally:
-        module.train(was_training)
     return traced
+
+
+@contextmanager
+def _as_it_was(module: nn.Module) -> Iterator[None]:
+    """Look at a module in eval mode; each part goes back to its own, and what following it left there is taken away."""
+    training = [(part, part.training) for part in module.modules()]
+    before = set(vars(module))
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, was in training:
+            part.training = was
+        for name in set(vars(module)) - before:
+            delattr(module, name)
+
+
+def _check_plain(module: nn.Module) -> None:
+    """Refuse what is not made of Python modules that can be followed."""
+    for name, part in module.named_modules():
+        kinds = [kind.__name__ for kind in type(part).__mro__]
+        kinds += ["Parametrized"] if is_parametrized(part) else []
+        for kind in kinds:
+            if kind in WRAPPED:
+                where = repr(name) if name else "the model itself"
+                raise SpaceError(
+                    f"the model cannot be followed: {where} is of the kind {kind}: {WRAPPED[kind]}."
+                )
 
 
 def _check_weights(module: nn.Module) -> None:
@@ -80,53 +120,26 @@ def _check_runs(module: nn.Module, image: tuple[int, int, int]) -> None:
         found = module(torch.zeros(2, *image))
     except Exception as error:
         size = " x ".join(map(str, image))
-        raise SpaceError(
-            f"the model cannot run on images of {size}: {_reason(error)}. Give the size it was trained with (data.size)."
-        ) from error
+        given = isinstance(error, TypeError)
+        advice = "It must take images alone" if given else "Give the size it was trained with (data.size)"
+        raise SpaceError(f"the model cannot run on images of {size}: {_reason(error)}. {advice}.") from error
     if not isinstance(found, Tensor) or found.ndim != 2:
         kind = "no row of logits" if isinstance(found, Tensor) else f"a {type(found).__name__}"
         raise SpaceError(f"the model gives {kind} for an image; it must give logits (n, classes) alone.")
 
 
-class _Tracer(fx.Tracer):
-    """Remembers which module is being followed, so that an error can name it."""
-
-    def __init__(self, attentions: Mapping[str, Attention]) -> None:
-        super().__init__()
-        self.attentions = attentions
-        self.inside: list[str] = []
-
-    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        """Layers of torch, attention and what only acts while training are not looked into."""
-        if type(m).__name__ in SKIPPED or module_qualified_name in self.attentions:
-            return True
-        return super().is_leaf_module(m, module_qualified_name)
-
-    def call_module(
-        self, m: nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        """Follow a module, knowing its name."""
-        self.inside.append(self.path_of_module(m))
-        result = super().call_module(m, forward, args, kwargs)
-        self.inside.pop()
-        return result
-
-
 def _written(module: nn.Module, image: tuple[int, int, int]) -> Traced:
-    known = ((name, attention_of(item)) for name, item in module.named_modules())
-    attentions = {name: made for name, made in known if made is not None}
-    tracer = _Tracer(attentions)
+    follower = Follower(image)
     try:
-        graph = tracer.trace(module)
+        graph = follower.trace(module)
+    except SpaceError:
+        raise
     except Exception as error:
-        where = tracer.inside[-1] if tracer.inside else type(module).__name__
         raise SpaceError(
-            f"the model cannot be followed: in {where!r}: {_reason(error)}. Decisions that depend on the images cannot "
-            f"be part "
-            "of a network that is searched; rewrite that part without them."
+            f"the model cannot be followed: in {follower.named(follower.inside[-1])}: {_reason(error)}. Its calls must be "
+            "those of torch, on tensors; rewrite that part with such calls alone."
         ) from error
-    with torch.no_grad():
-        return _Writer(module, image, attentions).write(graph)
+    return _Writer(follower).write(graph)
 
 
 def _reason(error: Exception) -> str:
@@ -148,380 +161,198 @@ def _compare(module: nn.Module, traced: Traced, image: tuple[int, int, int], tol
 
 
 class _Writer:
-    """Writes the nodes of fx as nodes of ours, running them on one image to know the shapes."""
+    """Writes the nodes of fx as nodes of ours."""
 
-    def __init__(
-        self, module: nn.Module, image: tuple[int, int, int], attentions: Mapping[str, Attention]
-    ) -> None:
-        self.modules = {**dict(module.named_modules()), **attentions}
-        self.attentions = attentions
-        self.module = module
-        self.values: dict[str, Any] = {}
+    def __init__(self, follower: Follower) -> None:
+        self.follower, self.module = follower, follower.root
         self.names: dict[str, str] = {}  # of fx to ours, where a node is only passed on
         self.nodes: list[Node] = []
         self.weights: dict[str, Tensor] = {}
-        self.used: dict[str, str] = {}
-        self.image = torch.zeros(2, *image)
+        self.used: dict[int, str] = {}  # which layer has a weight, by where its numbers are
 
     def write(self, graph: fx.Graph) -> Traced:
-        """All nodes."""
-        for node in graph.nodes:
+        """All nodes that the logits are computed from."""
+        *nodes, last = _needed(graph)
+        for node in nodes:
             self._visit(node)
-        return Traced(Graph(tuple(self.nodes)), self.weights)
+        found = Graph(_kept(self.nodes, self.names[last.all_input_nodes[0].name]))
+        self._check_places(found)
+        kept = {node.name for node in found.nodes}
+        return Traced(
+            found, {name: value for name, value in self.weights.items() if name.split(".")[0] in kept}
+        )
 
     def _visit(self, node: fx.Node) -> None:
         if node.op == "placeholder":
-            if self.nodes:
-                raise SpaceError(
-                    f"the model takes {node.name!r} beside images; wrap it in a module that takes images alone."
-                )
-            self._add(node.name, INPUT, (), {}, self.image)
-        elif node.op == "get_attr":
-            value = operator.attrgetter(str(node.target))(self.module)
-            self._add(node.name, "parameter", (), {"shape": tuple(value.shape)}, value, str(node.target))
-            self.weights[f"{node.name}.value"] = value.detach().clone()
+            self._add(node, INPUT, (), {})
         elif node.op == "call_module":
-            self._module(node, str(node.target), self.modules[str(node.target)])
+            path = str(node.target)
+            self._layer(node, path, self.follower.attentions.get(path) or self.module.get_submodule(path))
         elif node.op in ("call_function", "call_method"):
             self._function(node)
-        elif node.op == "output":
-            self._output(node)
-
-    def _output(self, node: fx.Node) -> None:
-        result = node.args[0]
-        assert isinstance(result, fx.Node)  # a tensor, as was checked
-        last = self.names[result.name]
-        place = next(k for k, item in enumerate(self.nodes) if item.name == last)
-        self.nodes = self.nodes[: place + 1]
 
     def _add(
-        self,
-        name: str,
-        op: str,
-        reads: tuple[str, ...],
-        options: Mapping[str, Any],
-        value: Any,
-        path: str = "",
+        self, node: fx.Node, op: str, reads: tuple[str, ...], options: Mapping[str, Any], path: str = ""
     ) -> None:
-        shape = tuple(value.shape[1:]) if isinstance(value, Tensor) and op != "parameter" else ()
-        shape = tuple(value.shape) if op == "parameter" else shape
-        self.nodes.append(Node(name, op, reads, tuple(sorted(options.items())), shape, path))
-        self.values[name], self.names[name] = value, name
+        """One node of ours; one whose first axis is not the images says so."""
+        shape = node.meta["shape"]
+        rows = {} if node.meta["rows"] or not shape else {"rows": False}
+        self._append(Node(node.name, op, reads, tuple(sorted({**options, **rows}.items())), shape, path))
 
-    def _read(self, node: fx.Node) -> tuple[str, ...]:
-        return tuple(self.names[item.name] for item in node.all_input_nodes)
+    def _append(self, node: Node) -> None:
+        self.nodes.append(node)
+        self.names[node.name] = node.name
 
-    def _module(self, node: fx.Node, path: str, module: nn.Module) -> None:
-        """A layer of torch."""
-        first = node.all_input_nodes[0]
-        read, source = self.values[first.name], (self.names[first.name],)
-        found = _layer(module, read)
-        if found is None:
+    def _pass(self, node: fx.Node, source: fx.Node) -> None:
+        """A node that gives on what it reads, so that a connection of nn.Identity() is seen to be one."""
+        self.names[node.name] = self._name_of(source)
+
+    def _read(self, nodes: Iterable[fx.Node]) -> tuple[str, ...]:
+        return tuple(self._name_of(item) for item in nodes)
+
+    def _name_of(self, node: fx.Node) -> str:
+        if node.name not in self.names and node.op == "get_attr":
+            self._parameter(node, str(node.target))
+        return self.names[node.name]
+
+    def _parameter(self, node: fx.Node, path: str) -> None:
+        """A tensor of weights that takes part by itself."""
+        value = operator.attrgetter(path)(self.module)
+        if value.dtype != torch.float32:
             raise SpaceError(
-                f"the layer {path!r} ({type(module).__name__}) is not one that can be written down; known are "
-                f"convolutions, linear "
-                "layers, norms, attention, pooling and the usual activations."
+                f"the tensor {path!r} holds {str(value.dtype).removeprefix('torch.')}, and only weights (float32) can be "
+                "written down; rewrite that part without looking things up in a table."
             )
-        op, options, weights = found
-        if (
-            op == "identity"
-        ):  # passed on, so that a block whose connection is nn.Identity() is seen to have one
-            self.names[node.name], self.values[node.name] = source[0], read
-            return
-        if weights:
-            if path in self.used:
+        if isinstance(value, nn.Parameter):
+            self._claim({"value": value}, path)
+        self._append(
+            Node(node.name, "parameter", (), (("shape", tuple(value.shape)),), tuple(value.shape), path)
+        )
+        self.weights[f"{node.name}.value"] = value.detach().clone()
+
+    def _claim(self, weights: Mapping[str, Tensor], path: str) -> None:
+        """Refuse weights that another layer has, or the same layer at another place."""
+        for name, value in weights.items():
+            other = self.used.get(value.data_ptr()) if value.numel() else None
+            if other == path:
                 raise SpaceError(
                     f"the layer {path!r} is called twice, so its weights are shared between two places; such a network "
-                    f"cannot be "
-                    "narrowed block by block."
+                    "cannot be narrowed block by block."
                 )
-            self.used[path] = node.name
+            if other is not None:
+                raise SpaceError(
+                    f"{other!r} and {path!r} share one tensor of weights ({name}); such a network cannot be narrowed block "
+                    "by block. Give each its own copy."
+                )
+            self.used[value.data_ptr()] = path
+
+    def _layer(self, node: fx.Node, path: str, module: nn.Module) -> None:
+        """A layer of torch, or a function that is one."""
+        found = layer_call(module)
+        if isinstance(found, str):
+            raise SpaceError(
+                f"the layer {self.follower.named(path)} is not one that can be written down: {found}."
+            )
+        op, options, weights = found
+        source = node.all_input_nodes[0]
+        if op == "identity":
+            self._pass(node, source)
+            return
+        original = self.module.get_submodule(path) if isinstance(module, Attention) else module
+        self._claim({name: value for name, value in original.state_dict().items() if value.ndim}, path)
         for name, value in weights.items():
             self.weights[f"{node.name}.{name}"] = value.detach().clone()
-        self._add(node.name, op, source, options, module(read), path)
+        self._add(node, op, self._padded(node, options, self._read([source]), path), options, path)
+
+    def _padded(
+        self, node: fx.Node, options: dict[str, Any], reads: tuple[str, ...], path: str
+    ) -> tuple[str, ...]:
+        """What a convolution reads; another node pads it where the sides differ."""
+        padding = options.get("padding")
+        if not isinstance(padding, tuple) or len(padding) != 4:
+            return reads
+        options["padding"] = (0, 0)
+        name, before = f"{node.name}.pad", node.all_input_nodes[0].meta["shape"]
+        left, right, top, bottom = padding
+        shape = (before[0], before[1] + top + bottom, before[2] + left + right)
+        self._append(Node(name, "pad", reads, (("padding", padding), ("value", 0.0)), shape, path))
+        return (name,)
 
     def _function(self, node: fx.Node) -> None:
         """A function of torch, a method of a tensor, or arithmetic."""
-        first = node.args[0] if node.args else None
-        if node.target is operator.getitem and isinstance(first, fx.Node) and self._is_pair(first):
-            self.names[node.name], self.values[node.name] = self.names[first.name], self.values[first.name]
-            return
-        value = self._evaluate(node)
-        found = _operation(node, [self.values[item.name] for item in node.all_input_nodes], value)
-        if found is None:
-            where = node.meta.get("stack_trace", "") or str(node.target)
-            raise SpaceError(
-                f"the model calls {_name(node.target)!r}, which cannot be written down (near {_reason(Exception(where))})."
-            )
-        op, options = found
-        self._add(node.name, op, self._read(node), options, value)
+        name, weights = call_name(node.target), weights_of_call(node)
+        if (source := self._passed_on(node)) is not None and not name.startswith("dropout"):
+            self._pass(node, source)
+        elif node.meta["count"] and (source := _images_of(node)) is not None:
+            self._add(node, "size", self._read([source]), {"dim": 0})
+        elif weights is not None:
+            self._functional(node, weights)
+        else:
+            op, options = function_call(node) or self._refuse(node, f"Rewrite that part with {KNOWN}")
+            self._add(node, op, self._read(inputs_of(node)), options)
 
-    def _is_pair(self, node: fx.Node) -> bool:
-        """Whether a node is torch's attention, which gives its result together with weights that nobody reads."""
-        return node.op == "call_module" and isinstance(
-            operator.attrgetter(str(node.target))(self.module), nn.MultiheadAttention
+    def _passed_on(self, node: fx.Node) -> fx.Node | None:
+        """What a call gives back as it was, or takes out of the pair that torch's attention gives."""
+        first: Any = node.args[0] if node.args else None
+        if call_name(node.target) == "getitem" and first.op == "call_module" and node.args[1] == 0:
+            module = self.module.get_submodule(str(first.target))
+            return first if isinstance(module, nn.MultiheadAttention) else None
+        same: fx.Node | None = node.meta["same"]
+        return same
+
+    def _functional(self, node: fx.Node, weights: dict[str, fx.Node]) -> None:
+        """A function of torch that is given the weights of a layer."""
+        for name, item in weights.items():
+            if item.op != "get_attr":
+                self._refuse(
+                    node, f"Its {name} is computed, and only a tensor of weights as it is can be narrowed"
+                )
+        values = {name: operator.attrgetter(str(item.target))(self.module) for name, item in weights.items()}
+        self._layer(node, node.meta["where"], functional_layer(node, values))
+
+    def _refuse(self, node: fx.Node, why: str) -> NoReturn:
+        name = call_name(node.target)
+        name = str(node.args[1]) if name == "getattr" else name
+        raise SpaceError(
+            f"{self.follower.named(node.meta['where'])} calls {name!r} in a way that cannot be written down. {why}."
         )
 
-    def _evaluate(self, node: fx.Node) -> Any:
-        def filled(item: Any) -> Any:
-            return fx.node.map_arg(item, lambda arg: self.values[arg.name])
-
-        args, kwargs = filled(node.args), filled(node.kwargs)
-        if node.op == "call_method":
-            return getattr(args[0], str(node.target))(*args[1:], **kwargs)
-        assert callable(node.target)
-        return node.target(*args, **kwargs)
-
-
-def attention_of(module: nn.Module) -> Attention | None:
-    """The attention of a module that has the parts of one: torch's own, or ``qkv``, ``proj`` and a number of heads."""
-    if isinstance(module, nn.MultiheadAttention):
-        return _of_torch(module)
-    qkv, proj = getattr(module, "qkv", None), getattr(module, "proj", getattr(module, "out", None))
-    heads = getattr(module, "num_heads", getattr(module, "heads", None))
-    if not (isinstance(qkv, nn.Linear) and isinstance(proj, nn.Linear) and isinstance(heads, int)):
-        return None
-    known = [
-        item
-        for item in module.modules()
-        if not list(item.children()) and next(item.parameters(), None) is not None
-    ]
-    if (
-        set(known) != {qkv, proj}
-        or qkv.out_features != 3 * proj.in_features
-        or (qkv.bias is None) != (proj.bias is None)
-    ):
-        return None
-    made = Attention(qkv.in_features, heads, proj.in_features // heads, qkv.bias is not None)
-    made.qkv.load_state_dict(qkv.state_dict())
-    made.out.load_state_dict(proj.state_dict())
-    return made
+    def _check_places(self, graph: Graph) -> None:
+        """Refuse a parameter that is read in two blocks, as it would be narrowed or removed with one of them."""
+        where = {node.name: k for k, (_, nodes) in enumerate(pieces(graph)) for node in nodes}
+        for node in graph.nodes:
+            readers = graph.readers[node.name] if node.op == "parameter" else []
+            if len({where.get(name) for name in readers}) > 1:
+                raise SpaceError(
+                    f"the weights {node.path!r} are used in {len(readers)} places; such a network cannot be narrowed block "
+                    "by block. Give each place its own copy."
+                )
 
 
-def _of_torch(module: nn.MultiheadAttention) -> Attention | None:
-    if not module.batch_first or module.in_proj_weight is None or module.bias_k is not None:
-        return None
-    bias = module.in_proj_bias is not None
-    made = Attention(module.embed_dim, module.num_heads, module.head_dim, bias)
-    state = {"qkv.weight": module.in_proj_weight, "out.weight": module.out_proj.weight}
-    if bias:
-        state |= {"qkv.bias": module.in_proj_bias, "out.bias": module.out_proj.bias}
-    made.load_state_dict(state)
-    return made
+def _needed(graph: fx.Graph) -> list[fx.Node]:
+    """Nodes in order that the result, or the image, depends on."""
+    wanted: set[fx.Node] = set()
+    for node in reversed(graph.nodes):
+        if node in wanted or node.op in ("placeholder", "output"):
+            wanted |= {node, *node.all_input_nodes}
+    return [node for node in graph.nodes if node in wanted]
 
 
-Found = tuple[str, dict[str, Any], dict[str, Tensor]]
+def _kept(nodes: Sequence[Node], last: str) -> tuple[Node, ...]:
+    """Nodes up to the last that it depends on."""
+    wanted = {last, nodes[0].name}
+    for node in reversed(nodes):
+        if node.name in wanted:
+            wanted |= set(node.reads)
+    return tuple(node for node in nodes if node.name in wanted)
 
 
-def _layer(module: nn.Module, read: Any) -> Found | None:
-    """The operation of a layer, its settings and its weights."""
-    weights = dict(module.state_dict())
-    about: dict[str, Any]
-    sizes: dict[str, Any]
-    if isinstance(module, Attention):
-        sizes = {"inputs": module.qkv.in_features, "heads": module.heads, "width": module.width}
-        return "attention", {**sizes, "bias": module.qkv.bias is not None}, weights
-    if (
-        isinstance(module, nn.Conv2d)
-        and module.padding_mode == "zeros"
-        and not isinstance(module.padding, str)
-    ):
-        names = ("kernel_size", "stride", "padding", "dilation")
-        sizes = {name.removesuffix("_size"): tuple(getattr(module, name)) for name in names}
-        about = {"inputs": module.in_channels, "outputs": module.out_channels, "groups": module.groups}
-        return "conv", {**sizes, **about, "bias": module.bias is not None}, weights
-    if isinstance(module, nn.Linear):
-        about = {"inputs": module.in_features, "outputs": module.out_features}
-        return "linear", {**about, "bias": module.bias is not None}, weights
-    if isinstance(module, nn.BatchNorm2d | nn.BatchNorm1d):
-        about = {"channels": module.num_features, "eps": module.eps, "momentum": module.momentum}
-        return "batch_norm", {**about, "affine": module.affine}, weights
-    if isinstance(module, nn.LayerNorm):
-        about = {"shape": tuple(module.normalized_shape), "eps": module.eps}
-        return "layer_norm", {**about, "affine": module.elementwise_affine}, weights
-    if isinstance(module, nn.GroupNorm):
-        about = {"groups": module.num_groups, "channels": module.num_channels, "eps": module.eps}
-        return "group_norm", {**about, "affine": module.affine}, weights
-    if type(module).__name__ in SKIPPED:
-        return "identity", {}, {}
-    found = _WITHOUT_WEIGHTS.get(type(module))
-    return None if found is None else (*found(module), {})
+def _images_of(node: fx.Node) -> fx.Node | None:
+    """The tensor whose number of images a number is."""
+    source: Any = node
+    while isinstance(source, fx.Node) and not source.meta.get("rows"):
+        source = source.args[0] if source.args else None
+    return source if isinstance(source, fx.Node) else None
 
-
-def _pair(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list | tuple) else (value, value)
-
-
-_WITHOUT_WEIGHTS: dict[type[nn.Module], Callable[[Any], tuple[str, dict[str, Any]]]] = {
-    nn.ReLU: lambda m: ("relu", {}),
-    nn.ReLU6: lambda m: ("relu6", {}),
-    nn.LeakyReLU: lambda m: ("leaky_relu", {"slope": m.negative_slope}),
-    nn.ELU: lambda m: ("elu", {"alpha": m.alpha}),
-    nn.GELU: lambda m: ("gelu", {"approximate": m.approximate}),
-    nn.SiLU: lambda m: ("silu", {}),
-    nn.Hardswish: lambda m: ("hardswish", {}),
-    nn.Hardsigmoid: lambda m: ("hardsigmoid", {}),
-    nn.Sigmoid: lambda m: ("sigmoid", {}),
-    nn.Tanh: lambda m: ("tanh", {}),
-    nn.Identity: lambda m: ("identity", {}),
-    nn.Dropout: lambda m: ("dropout", {"p": m.p}),
-    nn.Dropout2d: lambda m: ("dropout", {"p": m.p}),
-    nn.Flatten: lambda m: ("flatten", {"start": m.start_dim, "end": m.end_dim}),
-    nn.AdaptiveAvgPool2d: lambda m: ("adaptive_avg_pool", {"size": _pair(m.output_size)}),
-    nn.AvgPool2d: lambda m: (
-        "avg_pool",
-        {"kernel": m.kernel_size, "stride": m.stride, "padding": m.padding, "ceil": m.ceil_mode},
-    ),
-    nn.MaxPool2d: lambda m: (
-        "max_pool",
-        {
-            "kernel": m.kernel_size,
-            "stride": m.stride,
-            "padding": m.padding,
-            "dilation": m.dilation,
-            "ceil": m.ceil_mode,
-        },
-    ),
-    nn.ZeroPad2d: lambda m: ("pad", {"padding": tuple(m.padding), "value": 0.0}),
-}
-
-_PLAIN = {
-    "relu": "relu",
-    "relu_": "relu",
-    "relu6": "relu6",
-    "silu": "silu",
-    "gelu": "gelu",
-    "hardswish": "hardswish",
-    "hardsigmoid": "hardsigmoid",
-    "sigmoid": "sigmoid",
-    "tanh": "tanh",
-    "contiguous": "contiguous",
-    "matmul": "matmul",
-}
-_BINARY = {
-    "add": "add",
-    "iadd": "add",
-    "add_": "add",
-    "sub": "sub",
-    "mul": "mul",
-    "imul": "mul",
-    "mul_": "mul",
-}
-_BINARY |= {"truediv": "div", "div": "div", "floordiv": "floordiv"}
-
-
-def _name(target: Any) -> str:
-    return target if isinstance(target, str) else getattr(target, "__name__", str(target))
-
-
-def _operation(node: fx.Node, read: list[Any], value: Any) -> tuple[str, dict[str, Any]] | None:
-    """The operation of a call, and its settings in the terms of ours."""
-    name = _name(node.target)
-    if name in _PLAIN:
-        return _PLAIN[name], {"approximate": node.kwargs.get("approximate", "none")} if name == "gelu" else {}
-    if name in _BINARY:
-        return _binary(_BINARY[name], node)
-    made = _CALLS.get(name)
-    return None if made is None else made(node, read)
-
-
-def _binary(op: str, node: fx.Node) -> tuple[str, dict[str, Any]] | None:
-    one, two = (*node.args, *node.kwargs.values())[:2]
-    both = isinstance(one, fx.Node) and isinstance(two, fx.Node)
-    if both and one is not two:
-        return op, {}
-    if both:
-        return None
-    constant, first = (two, False) if isinstance(one, fx.Node) else (one, True)
-    return (op, {"other": constant, "first": first}) if isinstance(constant, int | float) else None
-
-
-def _given(node: fx.Node, place: int, name: str, default: Any = None) -> Any:
-    return node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
-
-
-def _rest(node: fx.Node) -> tuple[Any, ...]:
-    """What follows the tensor: numbers one by one, or all in one list."""
-    rest = node.args[1:]
-    return (
-        tuple(rest[0]) if len(rest) == 1 and isinstance(rest[0], list | tuple | torch.Size) else tuple(rest)
-    )
-
-
-def _with_reads(node: fx.Node, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    names = list(node.all_input_nodes)
-    return tuple(f"{READ}{names.index(item)}" if isinstance(item, fx.Node) else item for item in values)
-
-
-def _dims(value: Any) -> tuple[int, ...]:
-    return tuple(value) if isinstance(value, list | tuple) else (int(value),)
-
-
-def _plain_index(index: Any) -> Any:
-    if isinstance(index, slice):
-        return ("slice", index.start, index.stop, index.step)
-    return tuple(_plain_index(item) for item in index) if isinstance(index, tuple) else index
-
-
-def _size(node: fx.Node, read: list[Any]) -> tuple[str, dict[str, Any]] | None:
-    if _name(node.target) == "getattr":
-        return ("size", {"dim": None}) if node.args[1] == "shape" else None
-    return "size", {"dim": _given(node, 1, "dim")}
-
-
-_CALLS: dict[str, Callable[[fx.Node, list[Any]], tuple[str, dict[str, Any]] | None]] = {
-    "flatten": lambda node, _: (
-        "flatten",
-        {"start": _given(node, 1, "start_dim", 0), "end": _given(node, 2, "end_dim", -1)},
-    ),
-    "reshape": lambda node, _: ("reshape", {"dims": _with_reads(node, _rest(node))}),
-    "view": lambda node, _: ("reshape", {"dims": _with_reads(node, _rest(node))}),
-    "expand": lambda node, _: ("expand", {"dims": _with_reads(node, _rest(node))}),
-    "permute": lambda node, _: ("permute", {"dims": _rest(node)}),
-    "transpose": lambda node, _: ("transpose", {"dims": tuple(node.args[1:3])}),
-    "unsqueeze": lambda node, _: ("unsqueeze", {"dim": _given(node, 1, "dim")}),
-    "squeeze": lambda node, _: ("squeeze", {"dims": _dims(node.args[1]) if len(node.args) > 1 else ()}),
-    "mean": lambda node, _: (
-        "mean",
-        {"dims": _dims(_given(node, 1, "dim")), "keep": bool(_given(node, 2, "keepdim", False))},
-    ),
-    "softmax": lambda node, _: ("softmax", {"dim": _given(node, 1, "dim", -1)}),
-    "dropout": lambda node, _: ("dropout", {"p": _given(node, 1, "p", 0.5)}),
-    "adaptive_avg_pool2d": lambda node, _: (
-        "adaptive_avg_pool",
-        {"size": _pair(_given(node, 1, "output_size"))},
-    ),
-    "avg_pool2d": lambda node, _: (
-        "avg_pool",
-        {
-            "kernel": _given(node, 1, "kernel_size"),
-            "stride": _given(node, 2, "stride") or _given(node, 1, "kernel_size"),
-            "padding": _given(node, 3, "padding", 0),
-            "ceil": bool(_given(node, 4, "ceil_mode", False)),
-        },
-    ),
-    "max_pool2d": lambda node, _: (
-        "max_pool",
-        {
-            "kernel": _given(node, 1, "kernel_size"),
-            "stride": _given(node, 2, "stride") or _given(node, 1, "kernel_size"),
-            "padding": _given(node, 3, "padding", 0),
-            "dilation": _given(node, 4, "dilation", 1),
-            "ceil": bool(_given(node, 5, "ceil_mode", False)),
-        },
-    ),
-    "boolean_dispatch": lambda node, read: _CALLS["max_pool2d"](node, read),
-    "pad": lambda node, _: (
-        "pad",
-        {"padding": tuple(_given(node, 1, "pad")), "value": _given(node, 3, "value", 0.0) or 0.0},
-    ),
-    "cat": lambda node, _: (
-        "cat",
-        {"parts": _with_reads(node, tuple(node.args[0])), "dim": _given(node, 1, "dim", 0)},  # type: ignore[arg-type]
-    ),
-    "getitem": lambda node, _: ("getitem", {"index": _plain_index(node.args[1])}),
-    "getattr": _size,
-    "size": _size,
-}
 
 __all__ = ["CLOSE", "Traced", "attention_of", "trace"]

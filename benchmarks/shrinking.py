@@ -62,8 +62,8 @@ LEAST, WIDER = (
     0.05,
     1.15,
 )  # share of FLOPs or channels that a tool is asked to keep at least; FastNAS's steps up
-# Pruned networks are also trained with this many times our own rate of fine-tuning: cut deeply, they may need it.
-FASTER = (3.0,)
+# Pruned networks are also trained with this many times our own rate of fine-tuning where they were cut to half or less.
+FASTER, CUT = (3.0,), 0.5
 KEPT = tuple(k / 20 for k in range(1, 20))  # shares of channels that are tried where fewer were asked for
 TIMES = "-x"  # before that factor in the name of a training
 SCRATCH = "from scratch"

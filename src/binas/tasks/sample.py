@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from binas.training.evaluation import Correct
 
 
+LEARNED = 0.1  # share of the way from guessing to 100 % that networks are on average expected to have gone
+
+
 class SampleSettings(Settings):
     """Random architectures measured one by one on the other half of the images: estimates are judged by them."""
 
@@ -99,7 +102,23 @@ def _measured_so(samples: Samples, about: Mapping[str, Any]) -> bool:
 
 
 def _work(run: Run, progress: Progress) -> None:
-    progress.say(_ask(run, run.folder / SAMPLES.file, progress).sentence())
+    found = _ask(run, run.folder / SAMPLES.file, progress)
+    for text in (found.sentence(), untrained(found)):
+        if text:
+            progress.say(text)
+
+
+def untrained(samples: Samples) -> str:
+    """What to do where networks know next to nothing: their mean lies below LEARNED of the way from guessing to 100 %."""
+    classes, mean = samples.space.classes or 0, float(samples.accuracy.mean())
+    chance = 100 / classes if classes else 0.0
+    if not classes or mean - chance >= LEARNED * (100 - chance):
+        return ""
+    return (
+        f"warning: on average they are right on {mean:.1f} % of the images, and guessing would be on {chance:.1f} %: the "
+        "supernet has not learned to be smaller yet, so what is estimated and found means little. Train it for longer: "
+        "train.supernet.epochs, or --time"
+    )
 
 
 def _ask(run: Run, out: Path, progress: Progress) -> Samples:

@@ -74,7 +74,7 @@ class _Pool:
 
     ``judged`` rows count for dominance, ``rank`` as in :mod:`binas.search.pareto` (None: nothing is dropped), ``most``
     labels may stay (twice as many in between); ``step`` is the certified loss of thinning so far. ``reach``: labels have
-    one (:mod:`binas.search.labels`).
+    one (:mod:`binas.search.labels`). Past the ``deadline`` pruning raises.
     """
 
     judged: int
@@ -82,6 +82,7 @@ class _Pool:
     most: float = math.inf
     step: float = 0.0
     reach: bool = False
+    deadline: Deadline = NEVER
     parts: list[tuple[Array, Indices]] = field(default_factory=list)
     size: int = 0
     limit: int = 0
@@ -106,33 +107,34 @@ class _Pool:
         )
         flat = self.parts[0][1] if len(self.parts) == 1 else np.concatenate([p[1] for p in self.parts])
         if self.rank is not None and len(flat):
-            keep = pareto(data[: self.judged], self.rank)
+            keep = pareto(data[: self.judged], self.rank, self.deadline)
             data, flat = self._kept(data, keep), flat[keep]
         self.parts, self.size = [(data, flat)], len(flat)
         return data, flat
 
     def _thin(self) -> None:
         data, flat = self.parts[0]
-        keep, self.step = thinned(data[: self.judged], int(self.most), self.step)
+        keep, self.step = thinned(data[: self.judged], int(self.most), self.step, self.deadline)
         self.parts, self.size = [(self._kept(data, keep), flat[keep])], len(keep)
 
     def _kept(self, data: Array, keep: Indices) -> Array:
         return standing(data, keep) if self.reach else data[:, keep]
 
 
-def thinned(data: Array, most: int, step: float = 0.0) -> tuple[Indices, float]:
+def thinned(data: Array, most: int, step: float = 0.0, deadline: Deadline = NEVER) -> tuple[Indices, float]:
     """At most ``most`` labels such that every other has one of no higher cost and value > its own - step; and that step.
 
-    At least the ``step`` given, a power of two or zero. Raises :class:`TooManyError` where values do not matter.
+    At least the ``step`` given, a power of two or zero. Raises :class:`TooManyError` where values do not matter,
+    and past the deadline as :func:`binas.search.pareto.pareto` does.
     """
     spread, kept = float(np.ptp(data[0])) if data.shape[1] else 0.0, np.arange(data.shape[1])
     if step:
-        kept = kept[_spaced(data, step)]
+        kept = kept[_spaced(data, step, deadline)]
     while len(kept) > most:
         if step > 2 * spread:
             raise TooManyError
         step = max(2 * step, power_of_two(spread / most / 4))
-        kept = kept[_spaced(data[:, kept], step)]
+        kept = kept[_spaced(data[:, kept], step, deadline)]
     return kept, step
 
 
@@ -150,8 +152,8 @@ def sampled(value: Array, most: int) -> tuple[Indices, float]:
     return first, float((value[last] - value[first]).max(initial=0.0))
 
 
-def _spaced(data: Array, step: float) -> Indices:
-    return pareto(np.concatenate([np.floor(data[:1] / step), data[1:]]))
+def _spaced(data: Array, step: float, deadline: Deadline) -> Indices:
+    return pareto(np.concatenate([np.floor(data[:1] / step), data[1:]]), deadline=deadline)
 
 
 def power_of_two(number: float) -> float:
@@ -199,7 +201,7 @@ def merge_thinned(
     if len(left) * len(right) > DIRECT and one:
         own = _own_threshold(left.data[:2], right.data[:2])
         thresholds.append(own)
-    pool = _Pool(1 + len(caps) if rows is None else 1 + rows, 1, most, reach=reach)
+    pool = _Pool(1 + len(caps) if rows is None else 1 + rows, 1, most, reach=reach, deadline=deadline)
     height = max(1, CHUNK // len(right))
     for start in range(0, len(left), height):
         deadline.check()
@@ -208,6 +210,12 @@ def merge_thinned(
             own.raise_to(*pool.parts[0][0][:2])
     data, flat = pool.prune()
     return Labels(data, Merge(left, right, *np.divmod(flat, len(right)))), pool.step
+
+
+def sums_within(left: Labels, right: Labels, caps: Array) -> Labels:
+    """All sums of few labels within ``caps``, none of them judged: for moments in which dominance is too dear to find."""
+    data, flat = _candidates(left.data, right.data, caps, [], 0)
+    return Labels(data, Merge(left, right, *np.divmod(flat, max(1, len(right)))))
 
 
 def _candidates(
@@ -291,7 +299,7 @@ def sums_above(
         raise TooManyError
     i = np.repeat(np.arange(len(left)), counts)
     j = order[np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)]
-    pool = _Pool(left.data.shape[0] if rows is None else 1 + rows, rank)
+    pool = _Pool(left.data.shape[0] if rows is None else 1 + rows, rank, deadline=deadline)
     for start in range(0, max(1, total), CHUNK if pool.judged <= 2 else HELD_MANY):
         deadline.check()
         part = slice(start, start + (CHUNK if pool.judged <= 2 else HELD_MANY))

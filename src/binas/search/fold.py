@@ -323,7 +323,7 @@ class _Folding:
 
 
 def _corners(data: Array, count: int) -> NDArray[np.intp]:
-    """At most about ``count`` labels of several cost rows, in a moment: the best of value - prices * costs at so many prices.
+    """About ``count`` labels of several cost rows, in a moment: the best of value - prices * costs at so many prices.
 
     Prices are drawn, always the same ones, from a factor of 50 below to 50 above spread of value / spread of cost.
     """

@@ -268,7 +268,7 @@ class _Listing:
         """A gap at which ``number`` architectures are known to be: around a good one."""
         if self.dual.incumbent is None:
             return math.inf
-        values = around(self.padded, improve(self.padded, self.dual.incumbent))
+        values = around(self.padded, improve(self.padded, self.dual.incumbent, self.deadline))
         return float(self.dual.relaxed.bound - values[number - 1]) if len(values) >= number else math.inf
 
     def _read(self, labels: Labels, gap: float, number: int, everything: bool) -> _Listed:

@@ -83,7 +83,7 @@ def solve_exact(
     if not all_reachable(padded):
         return Outcome(None, True, -np.inf)
     dual = solve_dual(padded, deadline)
-    start = None if dual.incumbent is None else improve(padded, dual.incumbent)
+    start = None if dual.incumbent is None else improve(padded, dual.incumbent, deadline)
     bound = dual.relaxed.bound + float(terms.constant[0])
     known = None if start is None else exact_of(padded, start)
     gap = np.inf if known is None else bound - known.value
@@ -177,7 +177,7 @@ class Neighbourhood:
             self._folded(half, low, gap, False) for half, low in zip(halves, lows[::-1], strict=True)
         )
         self.deadline.check()
-        return best_sums(one, two, float(self.padded.budget[0]), rank), first + second
+        return best_sums(one, two, float(self.padded.budget[0]), rank, self.deadline), first + second
 
     def _folded(self, stages: list[Labels], others: Array, gap: float, last: bool) -> tuple[Labels, int]:
         """Some stages beside ``others`` of at least that cost; where they are the ``last``, only the best matter."""

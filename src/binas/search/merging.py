@@ -279,7 +279,7 @@ def sums_above(
     right: Labels,
     multipliers: Array,
     floor: float,
-    most: int,
+    most: float,
     *,
     caps: Array | None = None,
     rank: int | None = 1,
@@ -313,21 +313,20 @@ def sums_above(
     return Labels(data, Merge(left, right, i[flat], j[flat]))
 
 
-def best_sums(left: Labels, right: Labels, cap: float, rank: int) -> Labels:
+def best_sums(left: Labels, right: Labels, cap: float, rank: int, deadline: Deadline = NEVER) -> Labels:
     """The ``rank`` sums of highest value within a cap on the one cost row.
 
     The best partner of every left label is found by sorting; the best sums are with the lefts that have the best ones, since
-    each of these alone is as good as any sum with another left.
+    each of these alone is as good as any sum with another left, and none of them is below the least of these.
     """
     order = np.argsort(right.data[1], kind="stable")
     cost, value = right.data[1, order], np.maximum.accumulate(right.data[0, order])
     fits = np.searchsorted(cost, cap - left.data[1], side="right")
     reach = np.where(fits > 0, left.data[0] + np.append(value, -np.inf)[fits - 1], -np.inf)
-    few = np.argpartition(-reach, rank)[:rank] if len(reach) > rank else np.arange(len(reach))
+    few = pareto(reach[None], rank) if len(reach) else np.zeros(0, np.intp)
     few = few[reach[few] > -np.inf]
-    sums = left.data[:, few, None] + right.data[:, None, :]
-    totals = np.where(sums[1] <= cap, sums[0], -np.inf).ravel()
-    best = pareto(totals[None], rank) if len(totals) else np.zeros(0, np.intp)
-    best = best[totals[best] > -np.inf]
-    i, j = np.divmod(best, max(1, len(right)))
-    return Labels(sums.reshape(len(sums), -1)[:, best], Merge(left, right, few[i], j))
+    floor = float(reach[few].min()) if len(few) >= rank else -np.inf
+    caps, left = np.array([cap]), left.take(few)
+    return sums_above(
+        left, right, np.zeros(1), floor, math.inf, caps=caps, rank=rank, rows=0, deadline=deadline
+    )

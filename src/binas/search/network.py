@@ -107,8 +107,8 @@ def network_of(problem: SearchProblem) -> Network:
     entries = _entries(problem.space)
     if entries.size**2 > MAX_PAIRS:
         raise ProblemError(
-            f"the space {problem.space.name!r} has {len(entries)} decisions of up to {entries.shape[1]} options: a table of all "
-            f"their pairs would take {entries.size**2 / 2**27:.1f} GiB. Use the solver evolution, or milp for a bilinear objective."
+            f"the space {problem.space.name!r} has {len(entries)} decisions of up to {entries.shape[1]} options: a table of "
+            f"all their pairs would take {entries.size**2 / 2**27:.1f} GiB. Use evolution, or milp for a bilinear objective."
         )
     constant, linear, both = _form(problem)
     padding, empty = entries < 0, problem.space.layout.size

@@ -43,6 +43,11 @@ def _highest(value: Array, rank: int) -> Indices:
     """The ``rank`` highest values, the highest first."""
     if rank == 1:
         return np.array([int(np.argmax(value))])
+    if len(value) > 4 * rank:  # most of them need no sorting
+        least = -np.partition(-value, rank - 1)[rank - 1]
+        above = np.flatnonzero(value > least)
+        keep = np.sort(np.append(above, np.flatnonzero(value == least)[: rank - len(above)]))
+        return keep[_highest(value[keep], rank)]
     return np.argsort(-value, kind="stable")[:rank]
 
 

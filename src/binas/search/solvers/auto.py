@@ -96,9 +96,12 @@ def _by_fold(problem: SearchProblem, options: Options) -> Answer:
 def _one_limit_enough(problem: SearchProblem, options: Options) -> Answer:
     """The answer under one limit that settles the whole problem; if there is none, what is known without it."""
     bounds = list[float]()
-    for limit in problem.limits:
+    for left, limit in zip(range(len(problem.limits), 0, -1), problem.limits, strict=True):
+        if bounds and options.deadline.late:
+            break
+        own = replace(options, deadline=options.deadline.shared(3 * left))  # the most is for all together
         part = problem.with_limits([limit])
-        answer = answer_of(part, fold_outcome(part, MAX_CANDIDATES, options))
+        answer = answer_of(part, fold_outcome(part, MAX_CANDIDATES, own))
         if answer.status is Status.INFEASIBLE:
             return answer
         kept = answer.architecture is not None and evaluate(problem, answer.architecture).feasible

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from binas.search.deadline import NEVER, Deadline, TimeUpError
 from binas.search.dual import Padded, Relaxed, cheapest, improve, indices_of, solve_dual
 from binas.search.labels import Labels, Merge, choices, decode, nothing, unite
-from binas.search.merging import TooManyError, best_sums, lagrangian_values, sums_above
+from binas.search.merging import UNJUDGED, TooManyError, best_sums, lagrangian_values, sums_above
 from binas.search.terms import Terms
 
 Array = NDArray[np.float64]
@@ -215,7 +215,8 @@ class Neighbourhood:
                 parts.append(
                     self._at_depth(prefix, stage.depth[:, allowed[b + 1]], reached, loss[allowed[b + 1]], gap)
                 )
-        return unite(s, tuple(allowed), parts, self.rank)
+        few = rows > 1 and sum(map(len, parts)) <= UNJUDGED
+        return unite(s, tuple(allowed), parts, None if few else self.rank)
 
     def _at_depth(self, prefix: Labels, own: Array, reached: float, loss: float, gap: float) -> Labels:
         """The labels of one depth that are within the gap, with what the depth itself adds."""

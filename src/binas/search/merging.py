@@ -25,6 +25,7 @@ Indices = NDArray[np.intp]
 DIRECT = 3000  # candidates below this are sorted at once
 CHUNK = 1 << 18  # candidates made at a time: a few MiB, which stay in the cache, and milliseconds
 HELD = 1 << 20  # candidates that wait before they are pruned
+UNJUDGED = 1_000_000  # labels of several cost rows that are cheaper to add to than to compare
 HELD_MANY = 1 << 17  # the same with further cost rows, where dominance is dearer to find
 BINS = 4096
 THIN = 40
@@ -74,7 +75,7 @@ class _Pool:
 
     ``judged`` rows count for dominance, ``rank`` as in :mod:`binas.search.pareto` (None: nothing is dropped), ``most``
     labels may stay (twice as many in between); ``step`` is the certified loss of thinning so far. ``reach``: labels have
-    one (:mod:`binas.search.labels`). Past the ``deadline`` pruning raises.
+    one (:mod:`binas.search.labels`). Up to ``spare`` of them are not compared at all. Past the ``deadline`` pruning raises.
     """
 
     judged: int
@@ -82,6 +83,7 @@ class _Pool:
     most: float = math.inf
     step: float = 0.0
     reach: bool = False
+    spare: int = 0
     deadline: Deadline = NEVER
     parts: list[tuple[Array, Indices]] = field(default_factory=list)
     size: int = 0
@@ -106,7 +108,7 @@ class _Pool:
             self.parts[0][0] if len(self.parts) == 1 else np.concatenate([p[0] for p in self.parts], axis=1)
         )
         flat = self.parts[0][1] if len(self.parts) == 1 else np.concatenate([p[1] for p in self.parts])
-        if self.rank is not None and len(flat):
+        if self.rank is not None and len(flat) > self.spare:
             keep = pareto(data[: self.judged], self.rank, self.deadline)
             data, flat = self._kept(data, keep), flat[keep]
         self.parts, self.size = [(data, flat)], len(flat)
@@ -300,6 +302,7 @@ def sums_above(
     i = np.repeat(np.arange(len(left)), counts)
     j = order[np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)]
     pool = _Pool(left.data.shape[0] if rows is None else 1 + rows, rank, deadline=deadline)
+    pool.spare = UNJUDGED if pool.judged > 2 else 0
     for start in range(0, max(1, total), CHUNK if pool.judged <= 2 else HELD_MANY):
         deadline.check()
         part = slice(start, start + (CHUNK if pool.judged <= 2 else HELD_MANY))

@@ -23,7 +23,7 @@ from binas.search.solvers.branch_bound import BranchBound
 from binas.search.solvers.frontier import answer_of, fold_outcome
 from binas.search.solvers.milp import Milp
 
-SMALL = 60_000
+SMALL = 1_000_000  # partial architectures beyond which HiGHS is faster, with several limits (benchmarks/results/search.md)
 
 
 class Auto(Solver):

@@ -186,7 +186,7 @@ class _Search:
         """How many, with so many variables decided, are taken on at once: their options get an equal share of the memory."""
         options = self.network.unary.shape[1]
         each = options * max(1, (self.network.size - decided - 1) * options)
-        return max(1, min(CHUNK, HELD // self.network.size // each))
+        return int(max(1, min(CHUNK, HELD // self.network.size // each)))
 
     def children(self, part: _Partial) -> _Partial:
         """Every option of the next variable for every partial architecture that may be better and keep the limits."""

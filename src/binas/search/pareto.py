@@ -19,6 +19,7 @@ Indices = NDArray[np.intp]
 
 BLOCK = 256
 STRONG = 512
+TIES = 200_000  # labels that are sorted by all their rows
 LOOKS = 4096  # labels of a sweep between looks at the clock: a few milliseconds
 
 
@@ -119,7 +120,11 @@ def _pareto_many(data: Array, rank: int, deadline: Deadline) -> Indices:
 
     Labels are compared, best values first, with the cheapest ones kept so far and within their block.
     """
-    order = np.lexsort((*data[:0:-1], -data[0]))
+    deadline.check()
+    every = (
+        data.shape[1] <= TIES
+    )  # among equal values the cheapest first: worth sorting for where they are few
+    order = np.lexsort((*data[:0:-1], -data[0])) if every else np.argsort(-data[0], kind="stable")
     costs = data[1:, order].T
     spread = np.ptp(costs, axis=0)
     size = costs @ np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-300)

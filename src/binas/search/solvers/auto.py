@@ -2,7 +2,7 @@
 
 One limit: the bounded fold. Several limits: if the optimum under one of them alone happens to keep the
 others it is the optimum of all (a relaxation's optimum that is feasible). Otherwise, a band of limits on one cost is met in
-the middle; limits on several costs get a fold with a small budget of candidates, and HiGHS when that is exceeded. An
+the middle; limits on several costs get a fold of at most a million candidates, and HiGHS when that is exceeded. An
 objective with pairs of choices of different stages is no sum over stages and goes to branch-bound.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from binas.base.errors import MissingPackageError, ProblemError, SolverClaimError
@@ -21,8 +21,7 @@ class BestOf(Solver):
     """The best answer of bcfw, evolution and miqcp (section 4.4), or of other ``members``.
 
     Members run one after the other, each without knowing the others' answers; a time limit is for all
-    together, each with an equal share of
-    what is left. Those that are not installed or cannot take the problem are skipped, which ``details`` says. If
+    together. Those that are not installed or cannot take the problem are skipped, which ``details`` says. If
     one proves the optimum, or that there is no answer, so does this.
     """
 
@@ -41,9 +40,7 @@ class BestOf(Solver):
 
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
         """The best verified answer of all members."""
-        runs = list[_Run]()
-        for left, name in zip(range(len(self.members), 0, -1), self.members, strict=True):
-            runs.append(_run(name, problem, replace(options, deadline=options.deadline.shared(left))))
+        runs = [_run(name, problem, options) for name in self.members]
         results = [run.result for run in runs if run.result is not None]
         if not results:
             reasons = "; ".join(f"{run.name}: {run.skipped}" for run in runs)

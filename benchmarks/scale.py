@@ -263,7 +263,11 @@ def run(quick: bool) -> tuple[dict[str, Any], dict[str, float]]:
     limited = [measure("answer", size, "3", limit) for size in LARGEST_LIMITED[: 2 if quick else None]]
     wholes = [measure("whole", size, limit) for size in ([THOUSAND] if quick else LARGEST)]
     tops = [measure("top", size) for size in ("5x4x12", "12x12x24", *(() if quick else ("20x15x40",)))]
-    tops_several = [measure("top", "5x4x12", str(k)) for k in ((2,) if quick else (2, 3))]
+    tops_several = [
+        measure("top", size, str(k))
+        for size in ("5x4x12", "10x8x12", *(() if quick else ("10x8x24",)))
+        for k in ((2,) if quick else (2, 3))
+    ]
     noises = [
         measure("proportional", noise, limit)
         for noise in (("0.0003",) if quick else ("0.0003", "0.0001", "0"))

@@ -11,6 +11,24 @@ from binas.run.folder import load
 from binas.search.solvers import SOLVERS
 
 
+@pytest.mark.parametrize("number", ["1e400", "1e305"])
+def test_a_memory_limit_is_a_finite_number(example, number):
+    assert "memory" in refusal("frontier", example, "--memory-limit", number)
+
+
+@pytest.mark.parametrize("option", ["--tolerance", "--within", "--time-limit"])
+def test_a_number_without_end_is_refused(example, option):
+    command = "frontier" if option == "--tolerance" else "search"
+    limit = ("-l", "latency=45ms")
+    assert refusal(command, example, *limit, option, "1e400")
+
+
+def test_an_explanation_in_no_time_says_that_it_is_not_of_the_best(example):
+    limits = ("-l", "latency=30ms", "-l", "params=5M")
+    assert answer("explain", example, "best", *limits, "--time-limit", 0)["feasible"]
+    assert "stopped-with-answer" in said("explain", example, "best", *limits, "--time-limit", 0)
+
+
 class TestSearch:
     def test_the_published_keys(self, example):
         found = answer("search", example, "--limit", "latency=45ms")

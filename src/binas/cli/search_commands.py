@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from binas.base.progress import Progress
     from binas.insights import Insights, Per, Rule
     from binas.run.folder import Folder
-    from binas.search import Explanation, Frontier, SearchResult
+    from binas.search import Explanation, Frontier, SearchProblem, SearchResult
     from binas.search.alternatives import Alternatives, Surroundings
     from binas.search.deadline import Deadline
     from binas.search.explain import Alternative, Decision
+    from binas.space.architecture import Architecture
     from binas.tasks.search import SearchSettings
 
 SHOWN_RULES = 12
@@ -288,20 +289,37 @@ def explain(
         typer.Argument(help="A compact string, a timm-style block string, JSON, or 'best' for the optimum."),
     ],
     limit: Limits = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Seconds it may take; then 'best' is the best found so far."),
+    ] = None,
 ) -> Reply:
     """Explain an architecture: per decision what it brings, what it costs, what the best alternative gives."""
     from binas.run.folder import load
-    from binas.search import explain as explain_architecture, explain_infeasible, solve
+    from binas.search import explain as explain_architecture
+    from binas.search.deadline import Deadline
     from binas.space.blockstrings import read_architecture
 
-    tables = load(folder)
-    problem, best = tables.problem(limit or []), architecture == "best"
-    chosen = solve(problem).architecture if best else read_architecture(problem.space, architecture)
-    if chosen is None:
-        raise ProblemError(f"there is no best architecture: {explain_infeasible(problem).sentence()}")
-    explanation = explain_architecture(problem, chosen)
-    remarks = _measured_remarks(folder, str(chosen))
+    tables, deadline = load(folder), Deadline.after(time_limit)
+    problem, remarks = tables.problem(limit or []), list[str]()
+    if architecture == "best":
+        chosen, remarks = _best(problem, deadline)
+    else:
+        chosen = read_architecture(problem.space, architecture)
+    explanation = explain_architecture(problem, chosen, time_limit=deadline)
+    remarks += _measured_remarks(folder, str(chosen))
     return Reply(explanation.to_json(), lambda: _show_explanation(explanation, tables, remarks))
+
+
+def _best(problem: SearchProblem, deadline: Deadline) -> tuple[Architecture, list[str]]:
+    """The best architecture within the limits, and what to know of it where time was up."""
+    from binas.search import Status, solve
+    from binas.search.infeasible import why_no_answer
+
+    result = solve(problem, time_limit=deadline.shared(2))
+    if result.architecture is None:
+        raise ProblemError(f"there is no best architecture: {why_no_answer(result, deadline)}")
+    return result.architecture, [] if result.status is Status.OPTIMAL else [result.sentence()]
 
 
 def _measured_remarks(folder: Path, architecture: str) -> list[str]:

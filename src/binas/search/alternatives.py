@@ -35,12 +35,13 @@ from binas.space.architecture import Architecture
 from binas.tables.units import format_quantity
 
 MAX_LISTED = 4_000_000
-MAX_LISTED_MANY = 400_000  # with several limits, integer programs are faster than long lists
+MAX_LISTED_MANY = 3_000_000  # with several limits, integer programs are faster than longer lists
 MOST = 1000
 MOST_BY_PROGRAM = 50
 PRICE_NODES = 500  # of the search tree for each price: the same answer on every machine
 FIRST = 1.25  # of the optimum's distance from the bound, where the growing begins
 GROWTH = 2.0
+GROWTH_MANY = 1.5  # with several limits, where twice the gap holds far more
 
 
 @dataclass(frozen=True)
@@ -256,7 +257,7 @@ class _Listing:
             listed = self._read(labels, gap + slack, number, gap >= widest)
             if gap >= widest or len(listed.architectures) >= number:
                 return listed
-            gap = min(widest, GROWTH * gap)
+            gap = min(widest, (GROWTH if self.terms.rows <= 1 else GROWTH_MANY) * gap)
 
     def _widest(self, near: Neighbourhood) -> float:
         """value = UB - reduced costs - multipliers * unused budget: nothing feasible is further from UB than this."""
@@ -268,7 +269,7 @@ class _Listing:
         """A gap at which ``number`` architectures are known to be: around a good one."""
         if self.dual.incumbent is None:
             return math.inf
-        values = around(self.padded, improve(self.padded, self.dual.incumbent))
+        values = around(self.padded, improve(self.padded, self.dual.incumbent, self.deadline))
         return float(self.dual.relaxed.bound - values[number - 1]) if len(values) >= number else math.inf
 
     def _read(self, labels: Labels, gap: float, number: int, everything: bool) -> _Listed:

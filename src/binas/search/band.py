@@ -68,7 +68,7 @@ class _Halves:
         self.padded, self.sign, self.most, self.deadline = padded, sign, most, deadline
         self.terms: Terms = padded.terms
         dual = solve_dual(padded, deadline)
-        self.start = None if dual.incumbent is None else improve(padded, dual.incumbent)
+        self.start = None if dual.incumbent is None else improve(padded, dual.incumbent, deadline)
         self.near = Neighbourhood(padded, dual.relaxed, most, rank=None, deadline=deadline)
         self.bound = dual.relaxed.bound + float(self.terms.constant[0])
         rounding = float(dual.relaxed.multipliers @ tolerances)

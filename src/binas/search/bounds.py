@@ -8,6 +8,7 @@ by Lagrangian multipliers m >= 0: v - m k may replace v when m K is added to the
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,14 +38,17 @@ class Bounds:
     offsets: tuple[float, ...]
     hulls: tuple[tuple[Array, ...], ...]
 
-    def needs(self, inside: list[int], slack: float = 0.0) -> list[Threshold]:
+    def needs(self, inside: list[int], slack: float = 0.0, deadline: Deadline = NEVER) -> list[Threshold]:
         """Thresholds for labels that decide the stages ``inside``; the other stages are the rest.
 
-        Labels that stand in for thinned-out ones may be worse by ``slack`` and still matter.
+        Labels that stand in for thinned-out ones may be worse by ``slack`` and still matter. Past the deadline no more are
+        made: each of them only drops labels.
         """
         start = float(self.lows[inside].sum())
         result = []
         for multipliers, offset, hulls in zip(self.multipliers, self.offsets, self.hulls, strict=True):
+            if deadline.late:
+                break
             rest = [hull for k, hull in enumerate(hulls) if k not in inside]
             upper = _sum_of_hulls(rest, self.width, len(self.lower)) + offset
             result.append(
@@ -58,10 +62,12 @@ class Bounds:
         _raise_steps(steps, data[0], data[1], float(self.lows.sum()), self.width)
         return replace(self, lower=np.maximum.accumulate(steps[:-1]))
 
-    def worth_keeping(self, stage: int, data: Array, slack: float = 0.0) -> NDArray[np.intp]:
+    def worth_keeping(
+        self, stage: int, data: Array, slack: float = 0.0, deadline: Deadline = NEVER
+    ) -> NDArray[np.intp]:
         """Indices of one stage's labels that can still end on the frontier."""
         keep = np.ones(data.shape[1], dtype=bool)
-        for threshold in self.needs([stage], slack if np.isfinite(slack) else 0.0):
+        for threshold in self.needs([stage], slack if np.isfinite(slack) else 0.0, deadline):
             keep &= threshold.passes(list(data))
         return np.flatnonzero(keep)
 
@@ -69,20 +75,20 @@ class Bounds:
 def make_bounds(stages: list[Labels], budget: Array, deadline: Deadline = NEVER) -> Bounds:
     """Bounds for the given stage labels; rows after the first cost are limited by ``budget``.
 
-    Past the deadline fewer multipliers are tried.
+    Past the deadline no more multipliers are tried.
     """
     lows = np.array([float(stage.data[1].min()) for stage in stages])
     low = float(lows.sum())
     high = min(float(budget[0]), sum(float(stage.data[1].max()) for stage in stages))
     width = (high - low) / GRID if high > low else 1.0
-    vectors = _multipliers(stages, budget[1:])
+    vectors, hulls = list[Array](), list[tuple[Array, ...]]()
     steps = np.full(GRID + 2, -np.inf)
-    for number, vector in enumerate(vectors):
-        if deadline.late:
-            vectors = vectors[: max(1, number)]
+    for vector in _multipliers(stages, budget[1:]):
+        if vectors and deadline.late:
             break
         _coarse_fold(stages, budget, vector, low, width, steps)
-    hulls = [tuple(_hull(_scalar(stage.data, m), stage.data[1]) for stage in stages) for m in vectors]
+        vectors.append(vector)
+        hulls.append(tuple(_front_hull(_scalar(stage.data, vector), stage.data[1]) for stage in stages))
     offsets = [float(m @ budget[1:]) for m in vectors]
     best = _tightest(hulls, offsets, width)
     return Bounds(
@@ -109,19 +115,18 @@ def _scalar(data: Array, multipliers: Array) -> Array:
 
 
 def _multipliers(stages: list[Labels], budget: Array) -> list[Array]:
-    """Multiplier vectors to try: zero, and per further row a geometric range around value / cost."""
-    vectors = [np.zeros(len(budget))]
+    """Multiplier vectors to try: zero, and per further row a geometric range around value / cost, its middle first."""
+    factors = sorted(np.geomspace(0.02, 8.0, TRIALS).tolist(), key=lambda x: abs(math.log(x / 0.4)))
+    scales = np.zeros(len(budget))
     for row, bound in enumerate(budget.tolist()):
         costs = [stage.data[2 + row] for stage in stages]
         if sum(float(cost.max()) for cost in costs) <= bound:
             continue  # this row can never bind
         spread = sum(float(np.ptp(cost)) for cost in costs)
         gain = sum(float(np.ptp(stage.data[0])) for stage in stages)
-        for factor in np.geomspace(0.02, 8.0, TRIALS):
-            vector = np.zeros(len(budget))
-            vector[row] = factor * gain / spread if spread > 0 else 0.0
-            vectors.append(vector)
-    return vectors
+        scales[row] = gain / spread if spread > 0 else 0.0
+    units = [unit for unit in np.diag(scales) if unit.any()]
+    return [np.zeros(len(budget)), *(factor * unit for factor in factors for unit in units)]
 
 
 def _coarse_fold(

@@ -22,6 +22,8 @@ from binas.search.terms import Terms
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+LAST = 2**24  # numbers looked at to improve an answer when time is up
+
 
 @dataclass(frozen=True, eq=False)
 class Padded:
@@ -163,19 +165,19 @@ class Dual:
 def solve_dual(padded: Padded, deadline: Deadline = NEVER, sweeps: int = 2) -> Dual:
     """Multipliers that make the bound small: exact for one row; for several, those of the linear relaxation.
 
-    Past the deadline the sweep goes on to its end, which takes moments: the bound holds for any multipliers.
+    Past the deadline every search for a multiplier ends where it is: the bound holds for any multipliers.
     """
     rows = padded.terms.rows
     best = best_for(padded, np.zeros(rows))
     incumbent = best if (best.totals[1:] <= padded.budget).all() else None
     if incumbent is not None or rows == 0:
         return Dual(best, incumbent)
-    if rows > 1 and all(stage.variants is None for stage in padded.terms.stages):
+    if rows > 1 and not deadline.late and all(stage.variants is None for stage in padded.terms.stages):
         best = best_for(padded, relaxation_multipliers(padded.terms, deadline))
     for _ in range(1 if rows == 1 else sweeps):
         before = best.bound
         for row in range(rows):
-            moved, kept = _line_search(padded, best, row)
+            moved, kept = _line_search(padded, best, row, deadline)
             best = moved if moved.bound < best.bound else best
             incumbent = _better(padded, incumbent, kept)
         if deadline.late or best.bound >= before - 1e-9 * max(1.0, abs(before)):
@@ -212,7 +214,9 @@ def _better(padded: Padded, one: Relaxed | None, two: Relaxed | None) -> Relaxed
     return two if one is None or two.totals[0] > one.totals[0] else one
 
 
-def _line_search(padded: Padded, start: Relaxed, row: int) -> tuple[Relaxed, Relaxed | None]:
+def _line_search(
+    padded: Padded, start: Relaxed, row: int, deadline: Deadline
+) -> tuple[Relaxed, Relaxed | None]:
     """Best multiplier of one row, others fixed: move to where the two bracketing architectures tie."""
 
     def at(multiplier: float) -> Relaxed:
@@ -233,7 +237,7 @@ def _line_search(padded: Padded, start: Relaxed, row: int) -> tuple[Relaxed, Rel
     best, kept = over, under
     for _ in range(60):
         width = over.totals[1 + row] - under.totals[1 + row]
-        if width <= 0:
+        if width <= 0 or deadline.late:
             break
         middle = at(max(0.0, (line(over) - line(under)) / width))
         best = middle if middle.bound < best.bound else best
@@ -249,24 +253,32 @@ def _line_search(padded: Padded, start: Relaxed, row: int) -> tuple[Relaxed, Rel
     return best, kept
 
 
-def improve(padded: Padded, start: Relaxed) -> Relaxed:
-    """Greedy single changes of configs that raise the value within all budgets."""
-    depth, configs, totals = start.depth, start.configs.copy(), start.totals.copy()
+def improve(padded: Padded, start: Relaxed, deadline: Deadline = NEVER) -> Relaxed:
+    """Greedy changes of configs that raise the value within all budgets; past the deadline only for a moment."""
+    depth, configs = start.depth, start.configs.copy()
     active = padded.active[padded.stage_range, depth]
     blocks = padded.blocks[:, active]  # (1+m, active blocks, C)
-    picked, rows = configs[active], np.arange(blocks.shape[1])
-    current = blocks[:, rows, picked]
-    for _ in range(200):
-        change, gain = _gains(blocks, current, padded.budget - totals[1:])
-        place = int(gain.argmax()) if gain.size else 0
-        if not gain.size or gain.flat[place] <= 0:
+    picked, rows, totals = configs[active], np.arange(blocks.shape[1]), start.totals
+    for step in range(200):
+        if step * blocks.size > LAST and deadline.late:
             break
-        b, c = divmod(place, gain.shape[1])
-        picked[b] = c
-        current[:, b] = blocks[:, b, c]
-        totals += change[:, b, c]
+        change, gain = _gains(blocks, blocks[:, rows, picked], padded.budget - totals[1:])
+        best = gain.argmax(axis=1)
+        moved = _taken(change[:, rows, best], gain[rows, best], padded.budget - totals[1:])
+        if not len(moved):
+            break
+        picked[moved] = best[moved]
+        totals = totals + change[:, moved, best[moved]].sum(axis=1)
     configs[active] = picked
     return Relaxed(start.multipliers, depth, configs, totals, start.bound)
+
+
+def _taken(change: Array, gain: Array, room: Array) -> Ints:
+    """Which of some changes (1+m, n) are made together: by falling gain, up to the first that there is no room for."""
+    order = np.argsort(-gain, kind="stable")
+    order = order[: int((gain > 0).sum())]
+    fits = (np.cumsum(change[1:, order], axis=1) <= room[:, None]).all(axis=0)
+    return order if fits.all() else order[: int(fits.argmin())]
 
 
 def _gains(blocks: Array, current: Array, room: Array) -> tuple[Array, Array]:

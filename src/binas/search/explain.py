@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from binas.estimators.objective import BilinearObjective
+from binas.search.deadline import Deadline, TimeLimit
 from binas.search.frontier import frontier
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.result import costs_json, raw_json
@@ -138,10 +139,13 @@ def _alternative_json(item: Alternative | None) -> dict[str, Any] | None:
     }
 
 
-def explain(problem: SearchProblem, architecture: Architecture) -> Explanation:
+def explain(
+    problem: SearchProblem, architecture: Architecture, *, time_limit: TimeLimit = None
+) -> Explanation:
     """Explain every decision of an architecture under the problem's tables and limits.
 
-    Where there are variants, its decisions are explained in the one that suits it best, which is compared with the others.
+    Where there are variants, its decisions are explained in the one that suits it best, which is compared with the others:
+    for at most ``time_limit`` seconds, by what was found until then.
     """
     base = evaluate(problem, architecture)
     single, decisions = problem.of_variant(base.variant), list[Decision]()
@@ -149,17 +153,23 @@ def explain(problem: SearchProblem, architecture: Architecture) -> Explanation:
         decisions.append(_depth_decision(single, base, s, stage))
         for b in range(len(architecture.stages[s])):
             decisions.append(_config_decision(single, base, s, b))
-    return Explanation(problem, base, tuple(decisions), tuple(_standings(problem, base)))
+    return Explanation(
+        problem, base, tuple(decisions), tuple(_standings(problem, base, Deadline.after(time_limit)))
+    )
 
 
-def _standings(problem: SearchProblem, base: Evaluation) -> Iterator[VariantStanding]:
+def _standings(problem: SearchProblem, base: Evaluation, deadline: Deadline) -> Iterator[VariantStanding]:
     singles = by_variant(problem)
     if not singles:
         return
-    best = {name: _best_accuracy(single) for name, single in singles.items()}
+    parts = range(len(singles) + 1, 1, -1)  # the frontier of all gets a share of the time too
+    best = {
+        name: _best_accuracy(single, deadline.shared(left))
+        for left, (name, single) in zip(parts, singles.items(), strict=True)
+    }
     highest = max((value for value in best.values() if value is not None), default=0.0)
     traced = _traced_cost(problem)
-    winners = _winners(problem, traced)
+    winners = _winners(problem, traced, deadline)
     for name, single in singles.items():
         judged = evaluate(single, base.architecture)
         value = best[name]
@@ -169,9 +179,10 @@ def _standings(problem: SearchProblem, base: Evaluation) -> Iterator[VariantStan
         yield VariantStanding(name, chosen, judged.costs, judged.feasible, value, here, somewhere, traced)
 
 
-def _best_accuracy(problem: SearchProblem) -> float | None:
+def _best_accuracy(problem: SearchProblem, deadline: Deadline) -> float | None:
     """The highest accuracy within the limits."""
-    return solve(problem, "auto" if is_separable(problem) else "evolution").accuracy
+    solver = "auto" if is_separable(problem) else "evolution"
+    return solve(problem, solver, time_limit=deadline).accuracy
 
 
 def _traced_cost(problem: SearchProblem) -> str:
@@ -181,12 +192,13 @@ def _traced_cost(problem: SearchProblem) -> str:
     return (limited or differing)[0]
 
 
-def _winners(problem: SearchProblem, cost: str) -> set[str | None] | None:
+def _winners(problem: SearchProblem, cost: str, deadline: Deadline) -> set[str | None] | None:
     """The variants that are best at some limit on ``cost``, the other limits unchanged; None where that is not known."""
     if not is_separable(problem):
         return None
     others = [limit for limit in problem.limits if limit.cost != cost]
-    return {point.variant for point in frontier(problem.with_limits(others), cost)}
+    curve = frontier(problem.with_limits(others), cost, time_limit=deadline)
+    return None if curve.stopped else {point.variant for point in curve}
 
 
 def _depth_decision(problem: SearchProblem, base: Evaluation, s: int, stage: Stage) -> Decision:

@@ -24,7 +24,15 @@ from binas.base.errors import ProblemError
 from binas.search.bounds import Bounds, make_bounds, shortfall
 from binas.search.deadline import NEVER, Deadline, TimeUpError
 from binas.search.labels import Labels, choices, nothing, unite
-from binas.search.merging import Threshold, TooManyError, merge_thinned, power_of_two, sampled, thinned
+from binas.search.merging import (
+    Threshold,
+    TooManyError,
+    merge_thinned,
+    power_of_two,
+    sampled,
+    sums_within,
+    thinned,
+)
 from binas.search.pareto import pareto
 from binas.search.terms import StageTerms, Terms
 
@@ -39,6 +47,9 @@ MAX_PAIRS_THINNED = 120_000_000  # the same where labels were left out already, 
 RATE = 10_000_000  # sums a second that a merge is reckoned to make, where time is limited
 RATE_THINNED = 3_000_000  # the same where labels were left out already: little is dominated there
 LAST = 1_000_000  # sums made in all merges together when time is up: moments
+LAST_MANY = 500_000  # the same with further cost rows
+LAST_HULLS = 1000  # hulls of blocks that the error is certified with when time is up
+FEW = 64  # labels: so few are picked by prices alone
 LAST_POINTS = 50_000  # architectures read back when time is up
 READ_RATE = 100_000  # architectures a second that are reckoned to be read back
 MEMORY = 2**30  # bytes
@@ -83,20 +94,23 @@ def fold(terms: Terms, effort: Effort | None = None) -> Folded:
     bounds = None
     if terms.rows >= BOUND_ROWS:
         bounds = make_bounds(stages, budget, effort.deadline)
-        stages = _worthy(stages, bounds, folding.error)
+        stages = _worthy(stages, bounds, folding)
         bounds = _raised(terms, stages, budget, bounds, effort)
-        stages = _worthy(stages, bounds, folding.error)
+        stages = _worthy(stages, bounds, folding)
     return folding.done(folding.whole(stages, budget, bounds), bounds)
 
 
 def _raised(terms: Terms, stages: list[Labels], budget: Array, bounds: Bounds, effort: Effort) -> Bounds:
-    """Better lower bounds from a first, rough fold."""
+    """Better lower bounds from a first, rough fold, where there is time for it."""
+    if effort.deadline.late:
+        return bounds
     rough = _Folding(terms, Effort(FIRST_PASS, effort.memory, deadline=effort.deadline))
     return bounds.raised(rough.whole(stages, budget, bounds).data)
 
 
-def _worthy(stages: list[Labels], bounds: Bounds, slack: float) -> list[Labels]:
-    return [stage.take(bounds.worth_keeping(k, stage.data, slack)) for k, stage in enumerate(stages)]
+def _worthy(stages: list[Labels], bounds: Bounds, folding: _Folding) -> list[Labels]:
+    given = folding.error, folding.effort.deadline
+    return [stage.take(bounds.worth_keeping(k, stage.data, *given)) for k, stage in enumerate(stages)]
 
 
 def _feasible(stages: list[Labels], budget: Array) -> list[Labels] | None:
@@ -142,7 +156,7 @@ class _Folding:
         depth_parts = dict(zip(stage.depths, stage.depth.T, strict=True))
         for b in range(-1, stage.depths[-1]):
             if b >= 0:
-                block = choices(s, b, stage.blocks[b], pareto(stage.blocks[b]))
+                block = choices(s, b, stage.blocks[b], None if self.hurried else pareto(stage.blocks[b]))
                 prefix = self._kept(*self._merged(prefix, block, open_caps))
             if b + 1 in depth_parts:
                 parts.append(_shifted(prefix, depth_parts[b + 1]))
@@ -160,7 +174,9 @@ class _Folding:
         total = stages[0]
         for k, stage in enumerate(stages[1:], 1):
             total, stage = self._paired(total, stage, len(stages) - k)
-            needs = () if bounds is None else bounds.needs(list(range(k + 1)), self._slack)
+            needs = (
+                () if bounds is None else bounds.needs(list(range(k + 1)), self._slack, self.effort.deadline)
+            )
             rows = 1 if k == len(stages) - 1 else None
             total, lost = self._merged(total, stage, budget - after[k], needs, rows)
             if rows is None:
@@ -193,7 +209,13 @@ class _Folding:
     @property
     def few(self) -> int:
         """Labels of a set when time is up."""
-        return max(16, int((LAST / max(1, self.merges)) ** 0.5))
+        last = LAST if self.terms.rows == 1 else LAST_MANY
+        return max(16, int((last / max(1, self.merges)) ** 0.5))
+
+    @property
+    def hurried(self) -> bool:
+        """Whether time is up and dominance too dear to find."""
+        return self.stopped and self.terms.rows > 1
 
     @property
     def _slack(self) -> float:
@@ -227,7 +249,10 @@ class _Folding:
             return merge_thinned(left, right, caps, needs, rows, self._share(), deadline)
         except (TimeUpError, TooManyError) as reason:
             self.stopped = self.stopped or isinstance(reason, TimeUpError)
-        return merge_thinned(self._few(left), self._few(right), caps, (), rows, math.inf, NEVER)
+        left, right = self._few(left), self._few(right)
+        if self.hurried and rows is None:
+            return sums_within(left, right, caps), 0.0
+        return merge_thinned(left, right, caps, (), rows, math.inf, NEVER)
 
     def _kept(self, labels: Labels, lost: float = 0.0) -> Labels:
         """At most as many labels as there is room for; what they were merged with a loss of is part of it."""
@@ -243,9 +268,13 @@ class _Folding:
         if self.terms.rows == 1 and rows is None:
             return self._sampled(labels.tracked(), most, lost)
         try:
-            kept, lost = thinned(labels.data[: 1 + (rows or self.terms.rows)], most, lost)
+            judged = labels.data[: 1 + (rows or self.terms.rows)]
+            kept, lost = thinned(judged, most, lost, self.effort.deadline)
         except TooManyError:
             return self._few(labels, most)
+        except TimeUpError:
+            self.stopped = True
+            return self._few(labels)
         self.error += lost
         return self._standing(labels.tracked() if self.terms.rows == 1 else labels, kept)
 
@@ -281,14 +310,33 @@ class _Folding:
         labels = Labels(data[: 1 + self.terms.rows], labels.source)
         if not self.error:
             return Folded(labels, 0.0, self.stopped)
-        vectors = [np.zeros(self.terms.rows - 1)] if bounds is None else list(bounds.multipliers)
+        vectors = [np.zeros(self.terms.rows - 1)] if bounds is None else self._some(bounds.multipliers)
         reach = data[2] if len(data) > 1 + self.terms.rows else None
         lost = min(self.error, shortfall(self.terms, labels.data, vectors, reach))
         return Folded(labels, lost, self.stopped)
 
+    def _some(self, vectors: Sequence[Array]) -> list[Array]:
+        """All multipliers, or as many of them as there are moments for when time is up."""
+        blocks = sum(len(stage.blocks) for stage in self.terms.stages)
+        most = max(1, LAST_HULLS // max(1, blocks)) if self.stopped else len(vectors)
+        return list(vectors[:: -(-len(vectors) // most)])
+
+
+def _corners(data: Array, count: int) -> NDArray[np.intp]:
+    """About ``count`` labels of several cost rows, in a moment: the best of value - prices * costs at so many prices.
+
+    Prices are drawn, always the same ones, from a factor of 50 below to 50 above spread of value / spread of cost.
+    """
+    scaled = data / np.maximum(np.ptp(data, axis=1), 1e-300)[:, None]
+    prices = 50.0 ** np.random.default_rng(0).uniform(-1, 1, (count, data.shape[0] - 1))
+    best = np.argmax(scaled[0] - prices @ scaled[1:], axis=1)
+    return np.unique(np.concatenate([best, np.argmin(data[1:], axis=1), [np.argmin(scaled[1:].sum(axis=0))]]))
+
 
 def picked(data: Array, count: int) -> NDArray[np.intp]:
     """About ``count`` labels of several cost rows: spread over frontiers of value - m * cost, and the cheapest."""
+    if count < FEW:
+        return _corners(data, count)
     spread = np.maximum(np.ptp(data, axis=1), 1e-300)
     prices = [np.zeros(data.shape[0] - 2)]
     for row in range(data.shape[0] - 2):

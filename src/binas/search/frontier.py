@@ -186,8 +186,10 @@ def frontier(
         raise ProblemError(
             f"the tolerance is {tolerance}; it must be a finite number of points from zero up."
         )
-    if not memory_limit > 0:
-        raise ProblemError(f"the memory limit is {memory_limit} bytes; it must be more than zero.")
+    if not 0 < memory_limit < np.inf:
+        raise ProblemError(
+            f"the memory limit is {memory_limit} bytes; it must be a finite number of more than zero."
+        )
     _check_question(problem, cost)
     return _traced(problem, cost, Effort(max_labels, memory_limit, tolerance, Deadline.after(time_limit)))
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from binas.search.deadline import NEVER, Deadline, TimeUpError
 from binas.search.dual import Padded, Relaxed, cheapest, improve, indices_of, solve_dual
 from binas.search.labels import Labels, Merge, choices, decode, nothing, unite
-from binas.search.merging import TooManyError, best_sums, lagrangian_values, sums_above
+from binas.search.merging import UNJUDGED, TooManyError, best_sums, lagrangian_values, sums_above
 from binas.search.terms import Terms
 
 Array = NDArray[np.float64]
@@ -83,7 +83,7 @@ def solve_exact(
     if not all_reachable(padded):
         return Outcome(None, True, -np.inf)
     dual = solve_dual(padded, deadline)
-    start = None if dual.incumbent is None else improve(padded, dual.incumbent)
+    start = None if dual.incumbent is None else improve(padded, dual.incumbent, deadline)
     bound = dual.relaxed.bound + float(terms.constant[0])
     known = None if start is None else exact_of(padded, start)
     gap = np.inf if known is None else bound - known.value
@@ -177,7 +177,7 @@ class Neighbourhood:
             self._folded(half, low, gap, False) for half, low in zip(halves, lows[::-1], strict=True)
         )
         self.deadline.check()
-        return best_sums(one, two, float(self.padded.budget[0]), rank), first + second
+        return best_sums(one, two, float(self.padded.budget[0]), rank, self.deadline), first + second
 
     def _folded(self, stages: list[Labels], others: Array, gap: float, last: bool) -> tuple[Labels, int]:
         """Some stages beside ``others`` of at least that cost; where they are the ``last``, only the best matter."""
@@ -215,7 +215,8 @@ class Neighbourhood:
                 parts.append(
                     self._at_depth(prefix, stage.depth[:, allowed[b + 1]], reached, loss[allowed[b + 1]], gap)
                 )
-        return unite(s, tuple(allowed), parts, self.rank)
+        few = rows > 1 and sum(map(len, parts)) <= UNJUDGED
+        return unite(s, tuple(allowed), parts, None if few else self.rank)
 
     def _at_depth(self, prefix: Labels, own: Array, reached: float, loss: float, gap: float) -> Labels:
         """The labels of one depth that are within the gap, with what the depth itself adds."""

@@ -25,6 +25,7 @@ Indices = NDArray[np.intp]
 DIRECT = 3000  # candidates below this are sorted at once
 CHUNK = 1 << 18  # candidates made at a time: a few MiB, which stay in the cache, and milliseconds
 HELD = 1 << 20  # candidates that wait before they are pruned
+UNJUDGED = 1_000_000  # labels of several cost rows that are cheaper to add to than to compare
 HELD_MANY = 1 << 17  # the same with further cost rows, where dominance is dearer to find
 BINS = 4096
 THIN = 40
@@ -74,7 +75,7 @@ class _Pool:
 
     ``judged`` rows count for dominance, ``rank`` as in :mod:`binas.search.pareto` (None: nothing is dropped), ``most``
     labels may stay (twice as many in between); ``step`` is the certified loss of thinning so far. ``reach``: labels have
-    one (:mod:`binas.search.labels`).
+    one (:mod:`binas.search.labels`). Up to ``spare`` of them are not compared at all. Past the ``deadline`` pruning raises.
     """
 
     judged: int
@@ -82,6 +83,8 @@ class _Pool:
     most: float = math.inf
     step: float = 0.0
     reach: bool = False
+    spare: int = 0
+    deadline: Deadline = NEVER
     parts: list[tuple[Array, Indices]] = field(default_factory=list)
     size: int = 0
     limit: int = 0
@@ -105,34 +108,35 @@ class _Pool:
             self.parts[0][0] if len(self.parts) == 1 else np.concatenate([p[0] for p in self.parts], axis=1)
         )
         flat = self.parts[0][1] if len(self.parts) == 1 else np.concatenate([p[1] for p in self.parts])
-        if self.rank is not None and len(flat):
-            keep = pareto(data[: self.judged], self.rank)
+        if self.rank is not None and len(flat) > self.spare:
+            keep = pareto(data[: self.judged], self.rank, self.deadline)
             data, flat = self._kept(data, keep), flat[keep]
         self.parts, self.size = [(data, flat)], len(flat)
         return data, flat
 
     def _thin(self) -> None:
         data, flat = self.parts[0]
-        keep, self.step = thinned(data[: self.judged], int(self.most), self.step)
+        keep, self.step = thinned(data[: self.judged], int(self.most), self.step, self.deadline)
         self.parts, self.size = [(self._kept(data, keep), flat[keep])], len(keep)
 
     def _kept(self, data: Array, keep: Indices) -> Array:
         return standing(data, keep) if self.reach else data[:, keep]
 
 
-def thinned(data: Array, most: int, step: float = 0.0) -> tuple[Indices, float]:
+def thinned(data: Array, most: int, step: float = 0.0, deadline: Deadline = NEVER) -> tuple[Indices, float]:
     """At most ``most`` labels such that every other has one of no higher cost and value > its own - step; and that step.
 
-    At least the ``step`` given, a power of two or zero. Raises :class:`TooManyError` where values do not matter.
+    At least the ``step`` given, a power of two or zero. Raises :class:`TooManyError` where values do not matter,
+    and past the deadline as :func:`binas.search.pareto.pareto` does.
     """
     spread, kept = float(np.ptp(data[0])) if data.shape[1] else 0.0, np.arange(data.shape[1])
     if step:
-        kept = kept[_spaced(data, step)]
+        kept = kept[_spaced(data, step, deadline)]
     while len(kept) > most:
         if step > 2 * spread:
             raise TooManyError
         step = max(2 * step, power_of_two(spread / most / 4))
-        kept = kept[_spaced(data[:, kept], step)]
+        kept = kept[_spaced(data[:, kept], step, deadline)]
     return kept, step
 
 
@@ -150,8 +154,8 @@ def sampled(value: Array, most: int) -> tuple[Indices, float]:
     return first, float((value[last] - value[first]).max(initial=0.0))
 
 
-def _spaced(data: Array, step: float) -> Indices:
-    return pareto(np.concatenate([np.floor(data[:1] / step), data[1:]]))
+def _spaced(data: Array, step: float, deadline: Deadline) -> Indices:
+    return pareto(np.concatenate([np.floor(data[:1] / step), data[1:]]), deadline=deadline)
 
 
 def power_of_two(number: float) -> float:
@@ -199,7 +203,7 @@ def merge_thinned(
     if len(left) * len(right) > DIRECT and one:
         own = _own_threshold(left.data[:2], right.data[:2])
         thresholds.append(own)
-    pool = _Pool(1 + len(caps) if rows is None else 1 + rows, 1, most, reach=reach)
+    pool = _Pool(1 + len(caps) if rows is None else 1 + rows, 1, most, reach=reach, deadline=deadline)
     height = max(1, CHUNK // len(right))
     for start in range(0, len(left), height):
         deadline.check()
@@ -208,6 +212,12 @@ def merge_thinned(
             own.raise_to(*pool.parts[0][0][:2])
     data, flat = pool.prune()
     return Labels(data, Merge(left, right, *np.divmod(flat, len(right)))), pool.step
+
+
+def sums_within(left: Labels, right: Labels, caps: Array) -> Labels:
+    """All sums of few labels within ``caps``, none of them judged: for moments in which dominance is too dear to find."""
+    data, flat = _candidates(left.data, right.data, caps, [], 0)
+    return Labels(data, Merge(left, right, *np.divmod(flat, max(1, len(right)))))
 
 
 def _candidates(
@@ -271,7 +281,7 @@ def sums_above(
     right: Labels,
     multipliers: Array,
     floor: float,
-    most: int,
+    most: float,
     *,
     caps: Array | None = None,
     rank: int | None = 1,
@@ -291,7 +301,8 @@ def sums_above(
         raise TooManyError
     i = np.repeat(np.arange(len(left)), counts)
     j = order[np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)]
-    pool = _Pool(left.data.shape[0] if rows is None else 1 + rows, rank)
+    pool = _Pool(left.data.shape[0] if rows is None else 1 + rows, rank, deadline=deadline)
+    pool.spare = UNJUDGED if pool.judged > 2 else 0
     for start in range(0, max(1, total), CHUNK if pool.judged <= 2 else HELD_MANY):
         deadline.check()
         part = slice(start, start + (CHUNK if pool.judged <= 2 else HELD_MANY))
@@ -305,21 +316,20 @@ def sums_above(
     return Labels(data, Merge(left, right, i[flat], j[flat]))
 
 
-def best_sums(left: Labels, right: Labels, cap: float, rank: int) -> Labels:
+def best_sums(left: Labels, right: Labels, cap: float, rank: int, deadline: Deadline = NEVER) -> Labels:
     """The ``rank`` sums of highest value within a cap on the one cost row.
 
     The best partner of every left label is found by sorting; the best sums are with the lefts that have the best ones, since
-    each of these alone is as good as any sum with another left.
+    each of these alone is as good as any sum with another left, and none of them is below the least of these.
     """
     order = np.argsort(right.data[1], kind="stable")
     cost, value = right.data[1, order], np.maximum.accumulate(right.data[0, order])
     fits = np.searchsorted(cost, cap - left.data[1], side="right")
     reach = np.where(fits > 0, left.data[0] + np.append(value, -np.inf)[fits - 1], -np.inf)
-    few = np.argpartition(-reach, rank)[:rank] if len(reach) > rank else np.arange(len(reach))
+    few = pareto(reach[None], rank) if len(reach) else np.zeros(0, np.intp)
     few = few[reach[few] > -np.inf]
-    sums = left.data[:, few, None] + right.data[:, None, :]
-    totals = np.where(sums[1] <= cap, sums[0], -np.inf).ravel()
-    best = pareto(totals[None], rank) if len(totals) else np.zeros(0, np.intp)
-    best = best[totals[best] > -np.inf]
-    i, j = np.divmod(best, max(1, len(right)))
-    return Labels(sums.reshape(len(sums), -1)[:, best], Merge(left, right, few[i], j))
+    floor = float(reach[few].min()) if len(few) >= rank else -np.inf
+    caps, left = np.array([cap]), left.take(few)
+    return sums_above(
+        left, right, np.zeros(1), floor, math.inf, caps=caps, rank=rank, rows=0, deadline=deadline
+    )

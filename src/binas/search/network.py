@@ -21,7 +21,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from binas.base.errors import ProblemError
 from binas.estimators.objective import BilinearObjective, QuadraticObjective
+from binas.search.deadline import NEVER, Deadline
 from binas.search.problem import SearchProblem
 from binas.search.terms import limit_rows
 from binas.space.space import SearchSpace
@@ -33,6 +35,7 @@ SWEEPS = 200
 SETTLED = 1e-5  # of the reach: a gain per sweep below which the bound is as good as it gets
 FAR = 4096.0  # times the reach: what phi and prices move stays far below half of it
 SECTIONS = 50  # of an interval of prices
+MAX_PAIRS = 2**24  # numbers in the table of all pairs, 128 MiB; up to four such tables are held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +103,14 @@ class Network:
 
 
 def network_of(problem: SearchProblem) -> Network:
-    """The network of a problem with a bilinear or quadratic objective."""
-    constant, linear, both = _form(problem)
+    """The network of a problem with a bilinear or quadratic objective; refused where its pairs would fill the memory."""
     entries = _entries(problem.space)
+    if entries.size**2 > MAX_PAIRS:
+        raise ProblemError(
+            f"the space {problem.space.name!r} has {len(entries)} decisions of up to {entries.shape[1]} options: a table of "
+            f"all their pairs would take {entries.size**2 / 2**27:.1f} GiB. Use evolution, or milp for a bilinear objective."
+        )
+    constant, linear, both = _form(problem)
     padding, empty = entries < 0, problem.space.layout.size
     at = np.where(padding, empty, entries)
     unary, pair = np.append(linear, 0.0)[at], np.pad(both, (0, 1))[at[:, None, :, None], at[None, :, None, :]]
@@ -163,12 +171,14 @@ def _contradictions(space: SearchSpace, at: Indices) -> NDArray[np.bool_]:
     return result
 
 
-def tightened(network: Network) -> Network:
-    """An equal problem with a lower ``bound``: prices on the limits and phi moved into its numbers."""
+def tightened(network: Network, deadline: Deadline = NEVER) -> Network:
+    """An equal problem with a lower ``bound``: prices on the limits and phi moved into its numbers, until the deadline."""
     unary, pair, constant = network.unary.copy(), network.pair.copy(), network.constant
     prices, before = np.zeros(len(network.room)), np.inf
     for _ in range(SWEEPS):
         for v in range(network.size):
+            if deadline.late:
+                break
             _spread_evenly(unary, pair, v)
         for r, (cost, room) in enumerate(zip(network.cost, network.room.tolist(), strict=True)):
             spread = float(cost.max(axis=1).sum())
@@ -179,7 +189,7 @@ def tightened(network: Network) -> Network:
             unary -= moved * cost
             constant += moved * room
         now = replace(network, constant=constant, unary=unary, pair=pair).bound
-        if before - now < SETTLED * network.reach:
+        if before - now < SETTLED * network.reach or deadline.late:
             break
         before = now
     return _normal(replace(network, constant=constant, unary=unary, pair=pair))
@@ -214,7 +224,7 @@ def _price(unary: Array, cost: Array, room: float, low: float, high: float) -> f
 
 
 def _normal(network: Network) -> Network:
-    """Every pair brought to a maximum of zero, the constant takes the rest."""
+    """Every pair brought, in place, to a maximum of zero; the constant takes the rest."""
     most = network.pair.max(axis=(2, 3))
-    constant = network.constant + float(np.triu(most, 1).sum())
-    return replace(network, constant=constant, pair=network.pair - most[:, :, None, None])
+    network.pair[:] -= most[:, :, None, None]
+    return replace(network, constant=network.constant + float(np.triu(most, 1).sum()))

@@ -12,17 +12,22 @@ from heapq import heappush, heapreplace
 import numpy as np
 from numpy.typing import NDArray
 
+from binas.search.deadline import NEVER, Deadline
+
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 BLOCK = 256
 STRONG = 512
+TIES = 200_000  # labels that are sorted by all their rows
+LOOKS = 4096  # labels of a sweep between looks at the clock: a few milliseconds
 
 
-def pareto(data: Array, rank: int = 1) -> Indices:
+def pareto(data: Array, rank: int = 1, deadline: Deadline = NEVER) -> Indices:
     """Indices of labels that fewer than ``rank`` others beat, sorted by the first cost; of equal labels the first stay.
 
-    Complete for one cost row, and for two with rank 1; else some labels too many may stay, which costs time only.
+    Complete for one cost row, and for two with rank 1; else some labels too many may stay, which costs time only. With two
+    or more it takes long enough to raise :class:`binas.search.deadline.TimeUpError` past the deadline.
     """
     if data.shape[0] == 1:
         return _highest(data[0], rank)
@@ -30,13 +35,20 @@ def pareto(data: Array, rank: int = 1) -> Indices:
         return np.argsort(data[1], kind="stable")
     if data.shape[0] == 2:
         return _pareto_two(data[0], data[1]) if rank == 1 else _ranked_two(data[0], data[1], rank)
-    return staircase(data) if data.shape[0] == 3 and rank == 1 else _pareto_many(data, rank)
+    if data.shape[0] == 3 and rank == 1:
+        return staircase(data, deadline)
+    return _pareto_many(data, rank, deadline)
 
 
 def _highest(value: Array, rank: int) -> Indices:
     """The ``rank`` highest values, the highest first."""
     if rank == 1:
         return np.array([int(np.argmax(value))])
+    if len(value) > 4 * rank:  # most of them need no sorting
+        least = -np.partition(-value, rank - 1)[rank - 1]
+        above = np.flatnonzero(value > least)
+        keep = np.sort(np.append(above, np.flatnonzero(value == least)[: rank - len(above)]))
+        return keep[_highest(value[keep], rank)]
     return np.argsort(-value, kind="stable")[:rank]
 
 
@@ -79,7 +91,7 @@ def _not_beaten(value: Array, rank: int) -> Indices:
     return np.flatnonzero(value > floor)
 
 
-def staircase(data: Array) -> Indices:
+def staircase(data: Array, deadline: Deadline = NEVER) -> Indices:
     """Non-dominated labels of two cost rows.
 
     Sweeps by the first cost; a staircase of (second cost, value) holds the best labels so far.
@@ -88,9 +100,10 @@ def staircase(data: Array) -> Indices:
     costs: list[float] = []
     values: list[float] = []
     kept: list[int] = []
-    for index, cost, value in zip(
-        order.tolist(), data[2, order].tolist(), data[0, order].tolist(), strict=True
-    ):
+    rows = zip(order.tolist(), data[2, order].tolist(), data[0, order].tolist(), strict=True)
+    for number, (index, cost, value) in enumerate(rows):
+        if number % LOOKS == 0:
+            deadline.check()
         place = bisect_right(costs, cost)
         if place and values[place - 1] >= value:
             continue
@@ -102,18 +115,23 @@ def staircase(data: Array) -> Indices:
     return np.array(kept, dtype=np.intp)
 
 
-def _pareto_many(data: Array, rank: int) -> Indices:
+def _pareto_many(data: Array, rank: int, deadline: Deadline) -> Indices:
     """With three or more cost rows, drop most (not necessarily all) labels that ``rank`` others beat.
 
     Labels are compared, best values first, with the cheapest ones kept so far and within their block.
     """
-    order = np.lexsort((*data[:0:-1], -data[0]))
+    deadline.check()
+    every = (
+        data.shape[1] <= TIES
+    )  # among equal values the cheapest first: worth sorting for where they are few
+    order = np.lexsort((*data[:0:-1], -data[0])) if every else np.argsort(-data[0], kind="stable")
     costs = data[1:, order].T
     spread = np.ptp(costs, axis=0)
     size = costs @ np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-300)
     strong = np.zeros((0, costs.shape[1] + 1))
     result: list[Indices] = []
     for start in range(0, len(order), BLOCK):
+        deadline.check()
         block = costs[start : start + BLOCK]
         beaten = _below(strong[:, :-1], block).sum(axis=0)
         inside = np.triu(_below(block, block), 1)

@@ -106,7 +106,13 @@ class Column:
     @classmethod
     def full(cls, space: SearchSpace, value: float) -> Column:
         """The same number everywhere."""
-        return cls.build(space, lambda s, i: value, lambda s, b, c: value)
+        return cls(
+            tuple(np.full(len(stage.depths), value, dtype=np.float64) for stage in space.stages),
+            tuple(
+                tuple(np.full(len(block), value, dtype=np.float64) for block in stage.blocks)
+                for stage in space.stages
+            ),
+        )
 
     @classmethod
     def build(

@@ -44,6 +44,7 @@ Ints = NDArray[np.int64]
 PROGRAM_OBJECTIVES = frozenset({"bilinear", "quadratic"})
 PAPER_SECONDS = 100.0  # what the paper gives its solver (appendix on the experimental setting)
 MAX_REPAIRS = 50
+PRODUCTS_A_SECOND = 50_000  # that SCIP is told of, and forgets again, at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +112,19 @@ class Program:
     def in_percent(self, scaled: float) -> float | None:
         """A solver's objective value or bound in the objective's own unit; None if it is not finite."""
         return self.unit * scaled if math.isfinite(scaled) and abs(scaled) < 1e19 else None
+
+
+def count_products(problem: SearchProblem) -> int:
+    """How many products of two variables the program of a problem has."""
+    if isinstance(problem.objective, QuadraticObjective):
+        return int(np.count_nonzero(problem.objective.quadratic))
+    stages = problem.space.stages
+    each = sum(
+        len(block) * sum(d > b for d in stage.depths)
+        for stage in stages
+        for b, block in enumerate(stage.blocks)
+    )
+    return (1 + len(problem.limits)) * each
 
 
 def pose(problem: SearchProblem) -> Program:
@@ -222,15 +236,20 @@ class ProgramSolver(Solver, ABC):
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
         """The optimum, or the best found in the time (100 s unless given) with the solver's bound.
 
-        A point that keeps a limit only within the solver's tolerance is forbidden and the program run again.
+        A point that keeps a limit only within the solver's tolerance is forbidden and the program run again. A program
+        that could not even be written down in the time is not posed.
         """
         smaller = reachable(problem)
         if smaller is None:
             return Answer(Status.INFEASIBLE)
-        program, deadline = pose(smaller), options.deadline
+        deadline, start = options.deadline, _usable_start(problem, options)
         if deadline.seconds is None:
             deadline = Deadline.after(PAPER_SECONDS)
-        start = _usable_start(problem, options)
+        products = count_products(smaller)
+        if products > PRODUCTS_A_SECOND * deadline.left:
+            stopped = Outcome(Status.STOPPED_WITHOUT_ANSWER)
+            return self._answer(stopped, None, start, {"products": products, "posed": False})
+        program = pose(smaller)
         known = options.warm_start if options.warm_start in smaller.space else None
         with contextlib.closing(self._model(program, replace(options, warm_start=known))) as model:
             outcome, judged, repairs = _run_until_kept(problem, program, model, deadline)

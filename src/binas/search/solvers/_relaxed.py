@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.search.deadline import Deadline
+from binas.search.deadline import NEVER, Deadline
 from binas.search.highs import DUAL_SIMPLEX, LinearProgram, solve_linear
 from binas.search.knapsack import relaxed_knapsack_rows
 from binas.search.matrices import bilinear_part, structure
@@ -35,6 +35,7 @@ Ints = NDArray[np.int64]
 Part = Literal["alpha", "beta"]
 
 PULLS = 16
+MAX_LISTED = 2**23  # numbers that name all changes of one config
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,19 +252,20 @@ def pulled(domain: Domain, point: Point, safe: Point) -> Point:
     return next((candidate for candidate in tried if domain.feasible(candidate)), safe)
 
 
-def repaired(domain: Domain, architecture: Architecture) -> Architecture | None:
+def repaired(domain: Domain, architecture: Architecture, deadline: Deadline = NEVER) -> Architecture | None:
     """Change one decision after another until every limit holds; None where no change helps any more.
 
     Each step takes, of all changes that lessen the excess over the limits, the one that loses the least
     objective per excess removed. The excess falls strictly, so this ends; with a single limit it ends
-    with an answer whenever there is one, since any stage may also be replaced by its cheapest form.
+    with an answer whenever there is one, since any stage may also be replaced by its cheapest form. Past the deadline, and
+    where they are too many to list, configs are not changed by themselves.
     """
     space, objective = domain.problem.space, domain.problem.objective
     choice = Choice.of(space, architecture)
     floors = [Choice.of(space, cheapest(domain.problem, row)) for row in domain.rows]
     excess = float(_excess(domain, choice.depths[None], choice.configs[None])[0])
     while excess > 0.0:
-        depths, configs = _neighbours(space, choice, floors)
+        depths, configs = _neighbours(space, choice, floors, _can_list(space) and not deadline.late)
         after = _excess(domain, depths, configs)
         useful = after < excess
         if not useful.any():
@@ -285,20 +287,28 @@ def _excess(domain: Domain, depths: Ints, configs: Ints) -> Array:
     return total
 
 
-def _neighbours(space: SearchSpace, choice: Choice, floors: Sequence[Choice]) -> tuple[Ints, Ints]:
-    """All changes of one active config, of one depth, or of one stage to that of a floor."""
-    made = list(_changes(space, choice, floors))
+def _can_list(space: SearchSpace) -> bool:
+    return space.alpha_size * len(space.layout.slices) <= MAX_LISTED
+
+
+def _neighbours(
+    space: SearchSpace, choice: Choice, floors: Sequence[Choice], single: bool
+) -> tuple[Ints, Ints]:
+    """All changes of one depth, of one stage to that of a floor, or, ``single``, of one active config."""
+    made = list(_changes(space, choice, floors, single))
     depths, configs = np.tile(choice.depths, (len(made), 1)), np.tile(choice.configs, (len(made), 1, 1))
     for i, (stage, depth, row) in enumerate(made):
         depths[i, stage], configs[i, stage] = depth, row
     return depths, configs
 
 
-def _changes(space: SearchSpace, choice: Choice, floors: Sequence[Choice]) -> Iterator[tuple[int, int, Ints]]:
+def _changes(
+    space: SearchSpace, choice: Choice, floors: Sequence[Choice], single: bool
+) -> Iterator[tuple[int, int, Ints]]:
     """Each change as (stage, its new depth, its new configs)."""
     for s, stage in enumerate(space.stages):
         depth, row = int(choice.depths[s]), choice.configs[s]
-        for b, block in enumerate(stage.blocks[:depth]):
+        for b, block in enumerate(stage.blocks[:depth] if single else ()):
             for c in range(len(block)):
                 yield s, depth, np.where(np.arange(len(row)) == b, c, row)
         yield from ((s, other, row) for other in stage.depths)
@@ -354,7 +364,11 @@ class RelaxedSolver(Solver):
             if stopped:
                 break
         warm = [] if options.warm_start is None else [_standing(problem, options.warm_start)]
-        found = [item for item in (finish(domain, climb) for climb in [*climbs, *warm]) if item is not None]
+        found = [
+            item
+            for item in (finish(domain, climb, options.deadline) for climb in [*climbs, *warm])
+            if item is not None
+        ]
         return _answer(climbs, found, stopped)
 
 
@@ -375,7 +389,7 @@ def _standing(problem: SearchProblem, architecture: Architecture) -> Climb:
     return Climb(point, problem.objective.value(problem.space, architecture), 0, False)
 
 
-def finish(domain: Domain, climb: Climb) -> Found | None:
+def finish(domain: Domain, climb: Climb, deadline: Deadline = NEVER) -> Found | None:
     """Take the argmax of every decision (after Theorem 3.3) and repair.
 
     ``deviation`` is by how much the architecture oversteps each limit before the repair, in the limit's unit.
@@ -387,7 +401,7 @@ def finish(domain: Domain, climb: Climb) -> Found | None:
         problem.describe_limit(limit): limit.sign * (costs[limit.cost] - limit.value)
         for limit in problem.limits
     }
-    kept = repaired(domain, architecture)
+    kept = repaired(domain, architecture, deadline)
     judged = None if kept is None else evaluate(problem, kept)
     if judged is None or not judged.feasible:
         return None

@@ -2,7 +2,7 @@
 
 One limit: the bounded fold. Several limits: if the optimum under one of them alone happens to keep the
 others it is the optimum of all (a relaxation's optimum that is feasible). Otherwise, a band of limits on one cost is met in
-the middle; limits on several costs get a fold with a small budget of candidates, and HiGHS when that is exceeded. An
+the middle; limits on several costs get a fold of at most a million candidates, and HiGHS when that is exceeded. An
 objective with pairs of choices of different stages is no sum over stages and goes to branch-bound.
 """
 
@@ -23,7 +23,7 @@ from binas.search.solvers.branch_bound import BranchBound
 from binas.search.solvers.frontier import answer_of, fold_outcome
 from binas.search.solvers.milp import Milp
 
-SMALL = 60_000
+SMALL = 1_000_000  # partial architectures beyond which HiGHS is faster, with several limits (benchmarks/results/search.md)
 
 
 class Auto(Solver):
@@ -96,9 +96,12 @@ def _by_fold(problem: SearchProblem, options: Options) -> Answer:
 def _one_limit_enough(problem: SearchProblem, options: Options) -> Answer:
     """The answer under one limit that settles the whole problem; if there is none, what is known without it."""
     bounds = list[float]()
-    for limit in problem.limits:
+    for left, limit in zip(range(len(problem.limits), 0, -1), problem.limits, strict=True):
+        if bounds and options.deadline.late:
+            break
+        own = replace(options, deadline=options.deadline.shared(3 * left))  # the most is for all together
         part = problem.with_limits([limit])
-        answer = answer_of(part, fold_outcome(part, MAX_CANDIDATES, options))
+        answer = answer_of(part, fold_outcome(part, MAX_CANDIDATES, own))
         if answer.status is Status.INFEASIBLE:
             return answer
         kept = answer.architecture is not None and evaluate(problem, answer.architecture).feasible

@@ -17,8 +17,9 @@ from binas.space.architecture import Architecture
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-CHUNK = 4096  # partial architectures taken on at once
-AT_ONCE = 2**21  # numbers of them in memory
+CHUNK = 4096  # partial architectures taken on at once, at most
+HELD = 2**25  # numbers of those that wait, 256 MiB
+AT_ONCE = 2**21  # numbers of those that are judged in one step
 BEAM = 256
 PROVEN = 1e-9  # relative: what counts as no better
 
@@ -28,6 +29,7 @@ class BranchBound(Solver):
 
     The bound of a partial architecture is that of :mod:`binas.search.network`, in which pairs with what is decided are
     exact. After ``max_partial`` of them, or the time given, the best found comes with the bound of what was not looked at.
+    So few are taken on at once that all that wait, the options of some at every level, fit into bounded memory.
     """
 
     name = "branch-bound"
@@ -43,12 +45,12 @@ class BranchBound(Solver):
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
         """The proven optimum, or the best found and a bound."""
         plain = network_of(problem)
-        network = tightened(plain)
+        network = tightened(plain, options.deadline)
         order = _order(network)
-        search = _Search(plain.ordered(order), network.ordered(order))
+        search = _Search(plain, network.ordered(order), order)
         if options.warm_start is not None:
             search.offer_architecture(options.warm_start)
-        search.dive()
+        search.dive(options.deadline)
         left = search.run(self.max_partial, options.deadline)
         return _answer(problem, search, left)
 
@@ -98,10 +100,13 @@ class _Partial:
 
 
 class _Search:
-    """The state of one search: the best assignment so far and how much was looked at."""
+    """The state of one search: the best assignment so far and how much was looked at.
 
-    def __init__(self, plain: Network, network: Network):
-        self.plain, self.network = plain, network
+    Variable k of ``network``, the tightened one, is variable ``order[k]`` of the ``plain`` one, which judges assignments.
+    """
+
+    def __init__(self, plain: Network, network: Network, order: Indices):
+        self.plain, self.network, self.order = plain, network, order
         self.best: Indices | None = None
         self.value = -np.inf
         self.seen = 0
@@ -121,10 +126,12 @@ class _Search:
 
     def offer_architecture(self, architecture: Architecture) -> None:
         """Take an architecture where it keeps the limits and is better than the best."""
-        self.offer(self.plain.assignment(self.plain.space.layout.positions_of([architecture])[0])[None])
+        own = self.plain.assignment(self.plain.space.layout.positions_of([architecture])[0])
+        self.offer(own[None, self.order])
 
     def offer(self, assigned: Indices) -> None:
         """Take the best of complete assignments (n, K) that keep the limits."""
+        assigned = assigned[:, np.argsort(self.order)]
         kept = assigned[(self.plain.costs(assigned) <= self.plain.room).all(axis=1)]
         if not len(kept):
             return
@@ -144,12 +151,13 @@ class _Search:
             np.full(1, network.bound),
         )
 
-    def dive(self) -> None:
-        """A first answer: the most promising few at every level."""
+    def dive(self, deadline: Deadline) -> None:
+        """A first answer: the most promising few at every level, past the deadline only one."""
         now = self.root()
         while len(now.total) and now.assigned.shape[1] < self.network.size:
             children = self.children(now)
-            now = children.take(np.argsort(-children.bound, kind="stable")[:BEAM])
+            few = 1 if deadline.late else BEAM
+            now = children.take(np.argsort(-children.bound, kind="stable")[:few])
         if len(now.total):
             self.offer(now.assigned)
 
@@ -159,21 +167,26 @@ class _Search:
         while stack:
             if deadline.late or self.seen > most:
                 return max(float(part.bound.max(initial=-np.inf)) for part in stack)
-            part = stack.pop()
+            left = stack.pop()
+            few = self._few(left.assigned.shape[1])
+            if len(left.total) > few:
+                stack.append(left.take(slice(0, -few)))
+            part = left.take(slice(-few, None))
             part = part.take(part.bound > self.enough)
             if not len(part.total):
                 continue
             if part.assigned.shape[1] == self.network.size:
                 self.offer(part.assigned)
                 continue
-            stack += self._pieces(self.children(part))
+            children = self.children(part)
+            stack.append(children.take(np.argsort(children.bound, kind="stable")))
         return -np.inf
 
-    def _pieces(self, part: _Partial) -> list[_Partial]:
-        """In pieces of bounded size, the most promising last."""
-        sorted_part = part.take(np.argsort(part.bound, kind="stable"))
-        ends = range(len(part.total), 0, -CHUNK)
-        return [sorted_part.take(slice(max(0, end - CHUNK), end)) for end in reversed(ends)]
+    def _few(self, decided: int) -> int:
+        """How many, with so many variables decided, are taken on at once: their options get an equal share of the memory."""
+        options = self.network.unary.shape[1]
+        each = options * max(1, (self.network.size - decided - 1) * options)
+        return int(max(1, min(CHUNK, HELD // self.network.size // each)))
 
     def children(self, part: _Partial) -> _Partial:
         """Every option of the next variable for every partial architecture that may be better and keep the limits."""

@@ -11,6 +11,7 @@ from binas.search.solvers._base import ANYTHING, Capabilities, Options, Solver
 from binas.search.solvers.evolution import Judge, heuristic_answer, seed_genes
 
 CHUNK = 10_000  # drawn at once
+NUMBERS = 2**22  # that these are made of, at most
 KEPT = 20  # in case the best ones break a limit by rounding
 
 
@@ -40,8 +41,9 @@ class RandomSearch(Solver):
             return Answer(Status.INFEASIBLE)
         judge, rng = Judge(problem), np.random.default_rng(options.seed)
         best, drawn = judge.nearest([(seeds, len(seeds))]), 0
+        chunk = max(1, min(CHUNK, NUMBERS // len(problem.space.layout.slices)))
         while drawn < self.samples and not options.deadline.late:
-            genes = judge.drawing.fresh(rng, min(CHUNK, self.samples - drawn))
+            genes = judge.drawing.fresh(rng, min(chunk, self.samples - drawn))
             drawn += len(genes)
             best = judge.ranked([best, judge.nearest([(genes, len(genes))])], KEPT)
         return heuristic_answer(problem, best, drawn < self.samples, {"samples": drawn})

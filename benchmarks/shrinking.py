@@ -431,10 +431,8 @@ class Study:
 
     def _labels(self, name: str, number: int) -> list[str]:
         """The trainings of a column's network: pruned ones have several rates, of which validation images choose."""
-        plain = f"{_plain(name)}-{number}"
-        return (
-            [plain, *(f"{plain}{TIMES}{factor:g}" for factor in FASTER)] if name in self.pruners else [plain]
-        )
+        plain, cut = f"{_plain(name)}-{number}", name in self.pruners and LIMITS[number] <= CUT
+        return [plain, *(f"{plain}{TIMES}{factor:g}" for factor in FASTER if cut)]
 
     def _validation(self, label: str) -> float:
         return float(read_json(self._outcome(label))["validation"])

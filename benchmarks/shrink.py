@@ -18,8 +18,8 @@ the same test images, which chose nothing; differences to the found network are 
 
 All start from the same trained model (but the last), have the run's fine-tuning settings and teacher, and BatchNorm
 re-estimated before. Training is equal: our networks have had the elastic phase, so the others are fine-tuned for its epochs
-in addition; the last is trained for as many with the optimizer and rate of the model itself. Networks pruned to half of the
-latency or less are trained with three times the rate as well, and validation images choose; ours are trained once.
+in addition; the last is trained for as many with the optimizer and rate of the model itself. Networks cut to half of the
+latency or less, ours too, are trained with three times the rate as well, and validation images choose.
 FastNAS prunes by the same validation images that the search uses. A latency is held against the model's own in the same
 session, so that other work on the machine counts for both; "over" marks a network that was within its limit when it was
 bisected and is not when all are measured once more.

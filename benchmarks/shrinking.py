@@ -62,7 +62,7 @@ LEAST, WIDER = (
     0.05,
     1.15,
 )  # share of FLOPs or channels that a tool is asked to keep at least; FastNAS's steps up
-# Pruned networks are also trained with this many times our own rate of fine-tuning where they were cut to half or less.
+# Networks are also trained with this many times the run's rate of fine-tuning where they were cut to half or less.
 FASTER, CUT = (3.0,), 0.5
 KEPT = tuple(k / 20 for k in range(1, 20))  # shares of channels that are tried where fewer were asked for
 TIMES = "-x"  # before that factor in the name of a training
@@ -409,20 +409,22 @@ class Study:
         return dict(read_json(path))
 
     def _row(self, number: int, answer: AnswerRecord, latencies: Mapping[str, float]) -> dict[str, Any]:
-        own, columns = self._right(f"found-{number}"), {}
+        own, columns = self._best("found", number), {}
         for name in (*self.pruners, SCRATCH):
-            labels = self._labels(name, number)
-            best = max(labels, key=self._validation)
-            right = self._right(best)
+            right = self._best(name, number)
             columns[name] = {
                 "accuracy": 100 * float(right.mean()),
                 "latency": latencies[f"{'found' if name == SCRATCH else name} {number}"],
                 "lead": list(difference(own, right)),
-                "all": {label: 100 * float(self._right(label).mean()) for label in labels},
+                "all": self._all(name, number),
             }
         return {
             "limit": LIMITS[number],
-            "found": {"accuracy": 100 * float(own.mean()), "latency": latencies[f"found {number}"]},
+            "found": {
+                "accuracy": 100 * float(own.mean()),
+                "latency": latencies[f"found {number}"],
+                "all": self._all("found", number),
+            },
             "readings": len(answer.on_device),
             "built": len({reading.architecture for reading in answer.on_device}),
             "architecture": answer.architecture,
@@ -430,9 +432,17 @@ class Study:
         }
 
     def _labels(self, name: str, number: int) -> list[str]:
-        """The trainings of a column's network: pruned ones have several rates, of which validation images choose."""
-        plain, cut = f"{_plain(name)}-{number}", name in self.pruners and LIMITS[number] <= CUT
+        """The trainings of a column's network: deeply cut ones have several rates, of which validation images choose."""
+        plain, cut = f"{_plain(name)}-{number}", name != SCRATCH and LIMITS[number] <= CUT
         return [plain, *(f"{plain}{TIMES}{factor:g}" for factor in FASTER if cut)]
+
+    def _best(self, name: str, number: int) -> Any:
+        """Which test images the training that validation images choose gets right."""
+        return self._right(max(self._labels(name, number), key=self._validation))
+
+    def _all(self, name: str, number: int) -> dict[str, float]:
+        """Percent of the test images of every training."""
+        return {label: 100 * float(self._right(label).mean()) for label in self._labels(name, number)}
 
     def _validation(self, label: str) -> float:
         return float(read_json(self._outcome(label))["validation"])
@@ -482,9 +492,9 @@ class Study:
 
     def _found(self, label: str, answer: AnswerRecord) -> nn.Module:
         """The answer, fine-tuned as `binas finetune` does."""
-        tuning, where = self.tuning, self._bench(label)
-        chosen = _architecture(self.run, answer)
-        return fine_tune(tuning.supernet, tuning.heaviest, chosen, where, tuning.settings, tuning.teacher)
+        tuning, where, chosen = self.tuning, self._bench(label), _architecture(self.run, answer)
+        settings = _at_rate(tuning.settings, label)
+        return fine_tune(tuning.supernet, tuning.heaviest, chosen, where, settings, tuning.teacher)
 
     def _bench(self, name: str) -> Bench:
         return bench(self.run, self.progress, ALONE, self.folder / "tuned" / name)
@@ -504,8 +514,7 @@ class Study:
             network = fresh_network(run.space, _architecture(run, answer), run.settings(TrainSettings).seed)
             how = self.training.heaviest.model_copy(update={"epochs": phase.epochs})
         else:
-            factor = float(label.partition(TIMES)[2] or 1)
-            how = phase.model_copy(update={"learning_rate": factor * phase.learning_rate})
+            how = _at_rate(phase, label)
             network = self.pruners[name](self.settings[name][number])
             recalibrate(network, calibration_batches(run.data, phase.recalibration, CPU))
         where = bench(run, self.progress, ALONE, self.folder / "rivals" / label)
@@ -515,6 +524,12 @@ class Study:
 def _architecture(run: Run, answer: AnswerRecord) -> Any:
     assert answer.architecture is not None
     return run.space.parse(answer.architecture)
+
+
+def _at_rate(phase: FinetuneSettings, label: str) -> FinetuneSettings:
+    """The settings with the rate that the label of a training says."""
+    factor = float(label.partition(TIMES)[2] or 1)
+    return phase.model_copy(update={"learning_rate": factor * phase.learning_rate})
 
 
 def _plain(name: str) -> str:

@@ -1,12 +1,13 @@
 """What was replaced: kept up to a size, and brought back when it fits again."""
 
 import json
+import os
 import shutil
 
 import pytest
 
 from binas.base.progress import Progress
-from binas.run.old import drop_emptied, find_old, half_moved, keep_old, limit_old, places
+from binas.run.old import OLD, drop_emptied, find_old, half_moved, keep_old, limit_old, places
 from binas.run.run import open_run
 from tiny_run import call, final, run_json
 
@@ -117,3 +118,13 @@ def test_what_a_kill_left_empty_is_removed(tmp_path):
     (kept / "steps" / "sample.json").write_text("{}")
     drop_emptied(tmp_path)
     assert places(tmp_path) == [kept]
+
+
+def test_of_one_second_the_last_changed_is_the_newest(tmp_path):
+    for number, step in enumerate(("search", "check", "report")):
+        place = tmp_path / OLD / f"2026-01-31T120000-{step}"
+        place.mkdir(parents=True)
+        os.utime(place, ns=(number, number))
+    (tmp_path / OLD / "2026-01-31T115959-train").mkdir()
+    names = [place.name.rpartition("-")[2] for place in places(tmp_path)]
+    assert names == ["report", "check", "search", "train"]

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from binas.base.files import exists, is_regular, listed, move, remove_tree, size_of
+from binas.base.files import exists, facts_of, is_regular, listed, move, remove_tree, size_of
 from binas.base.lines import write_lines
 from binas.base.progress import Progress
 from binas.run.log import log_event, now
@@ -62,9 +62,8 @@ def _step_of(place: Path) -> str:
 
 
 def _age(place: Path) -> tuple[str, int]:
-    """Sorts folders by their time, and those of one second by their number."""
-    number = place.name.rpartition("-")[2]
-    return place.name[: len("2026-01-31T120000")], int(number) if number.isdigit() else 1
+    """Sorts folders by the second in their names, and those of one second by when they were last changed."""
+    return place.name[: len("2026-01-31T120000")], facts_of(place).st_mtime_ns
 
 
 def find_old(folder: Path, step: str, identity: str) -> tuple[Path, Record] | None:

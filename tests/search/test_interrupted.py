@@ -17,6 +17,7 @@ costs = paper_costs(space).costs
 values = costs["latency"].values.map(lambda x: 0.1 * x)  # exactly proportional: not proven for minutes
 problem = SearchProblem(space, BilinearObjective(70.0, values), costs, (Limit("latency", 45.0),))
 solver = make_solver(sys.argv[1])
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests were started in the background
 threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     solver.solve(problem, Options(gap=0.0))

@@ -217,7 +217,7 @@ def test_photos_of_a_folder_need_nothing_else(photos: Path, tmp_path: Path) -> N
         shrink(own_model("resnet"), photos, ["latency=1%"], tmp_path / "run", progress=Heard(said), **QUICK)
     side = bars(1)["images"].shape[-1]
     assert any(f"read as colour images of {side} x {side} pixels" in text for text in said)
-    assert any("no more than guessing among" in text for text in said)  # its weights are random
+    assert any("hardly more than guessing among" in text for text in said)  # its weights are random
     assert MODEL.read(open_run(tmp_path / "run")).judgement.test.images > 0
 
 
@@ -257,6 +257,11 @@ def test_the_first_layer_says_how_many_channels_photos_have(photos: Path) -> Non
 def test_images_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"there is no .*none"):
         Wish(tmp_path / "none", model=own_model("resnet")).images()
+
+
+def test_a_size_is_said_of_a_folder_only(images: Path) -> None:
+    with pytest.raises(ConfigError, match="--size is for images of a folder"):
+        Wish(images, model=own_model("resnet"), size=8).images()
 
 
 def test_mean_and_std_belong_together_and_one_number_is_enough(images: Path) -> None:

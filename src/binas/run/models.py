@@ -17,7 +17,7 @@ from binas.base.files import exists
 from binas.space.graphs import Graph, Node
 from binas.space.rules import NetworkRules
 from binas.space.space import SearchSpace
-from binas.training.judgement import Accuracy, HeldOut
+from binas.training.judgement import Accuracy, HeldOut, guesses
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from binas.supernet.weights import LoadedNetwork
 
 SHARES = (0.25, 0.5, 0.75, 1.0)
-GUESSING = 3.0  # standard errors above chance up to which a model is said to guess
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +75,10 @@ class Source:
 def about_accuracy(found: Accuracy, classes: int) -> str:
     """How good a model is before it is made smaller, and what to look at where it only guesses."""
     said = f"the model is right on {found.percent:.2f} ± {found.error:.2f} % of {found.images:,} validation images"
-    chance = Accuracy(100 / classes, found.images)
-    if found.percent > chance.percent + GUESSING * chance.error:
+    if not guesses(found.percent, classes):
         return said
     return (
-        f"{said}, no more than guessing among {classes} classes would be. Are these its weights, were images normalised "
+        f"{said}, hardly more than guessing among {classes} classes would be. Are these its weights, were images normalised "
         "like that (--mean, --std), and are its classes in the order of the folders' names?"
     )
 
@@ -198,9 +196,7 @@ def _from_file(text: str) -> nn.Module:
         raise ConfigError(
             f"{text!r} is no model: give FILE.py:FUNCTION, a function without arguments that builds it."
         )
-    sys.path.insert(
-        0, str(path.parent.absolute())
-    )  # as `python FILE.py` does: it may import what lies beside it
+    sys.path.insert(0, str(path.parent.absolute()))  # as python does: it may import what lies beside it
     found = _called(partial(runpy.run_path, str(path)), f"{path} cannot be run").get(function)
     if not callable(found):
         raise ConfigError(f"{path} has no function {function!r}.")

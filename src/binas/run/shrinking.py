@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import ConfigError
-from binas.base.files import exists, write_bytes
+from binas.base.files import exists, is_folder, write_bytes
 from binas.base.identity import file_digest
 from binas.base.progress import Progress
 from binas.run.config import FILE, RunConfig, load_config
@@ -127,7 +127,11 @@ class Wish:
         return {name: value * channels if len(value) == 1 else value for name, value in given.items()}
 
     def images(self) -> dict[str, Any]:
-        """The settings of the images."""
+        """The settings of the images; a size is said of those of a folder only."""
+        if self.size is not None and not (isinstance(self.data, str | Path) and is_folder(Path(self.data))):
+            raise ConfigError(
+                "--size is for images of a folder; these have the size they have. Leave it out."
+            )
         if isinstance(self.data, Mapping):
             return {f"data.{name}": value for name, value in self.data.items()}
         path = Path(self.data)

@@ -20,13 +20,11 @@ from binas.tasks.estimate import Half, half_of, validation_images
 from binas.tasks.outcomes import correct_outcomes
 from binas.tasks.outlook import Amount, Outlook
 from binas.training.config import Around, FinetuneSettings
+from binas.training.judgement import guesses
 
 if TYPE_CHECKING:
     from binas.run.run import Run
     from binas.training.evaluation import Correct
-
-
-LEARNED = 0.1  # share of the way from guessing to 100 % that networks are on average expected to have gone
 
 
 class SampleSettings(Settings):
@@ -109,13 +107,12 @@ def _work(run: Run, progress: Progress) -> None:
 
 
 def untrained(samples: Samples) -> str:
-    """What to do where networks know next to nothing: their mean lies below LEARNED of the way from guessing to 100 %."""
-    classes, mean = samples.space.classes or 0, float(samples.accuracy.mean())
-    chance = 100 / classes if classes else 0.0
-    if not classes or mean - chance >= LEARNED * (100 - chance):
+    """What to do where networks know next to nothing on average."""
+    classes, mean = samples.space.classes, float(samples.accuracy.mean())
+    if classes is None or not guesses(mean, classes):
         return ""
     return (
-        f"warning: on average they are right on {mean:.1f} % of the images, and guessing would be on {chance:.1f} %: the "
+        f"warning: on average they are right on {mean:.1f} % of the images, and guessing would be on {100 / classes:.1f} %: the "
         "supernet has not learned to be smaller yet, so what is estimated and found means little. Train it for longer: "
         "train.supernet.epochs, or --time"
     )

@@ -25,6 +25,15 @@ class Accuracy:
         return 100 * math.sqrt(share * (1 - share) / self.images)
 
 
+LEARNED = 0.1  # share of the way from guessing to 100 % below which a network knows next to nothing
+
+
+def guesses(percent: float, classes: int) -> bool:
+    """Whether an accuracy lies below ``LEARNED`` of the way from guessing, 100 / classes, to 100 %."""
+    chance = 100 / classes
+    return percent - chance < LEARNED * (100 - chance)
+
+
 @dataclass(frozen=True, slots=True)
 class HeldOut:
     """Accuracy on the validation images, by which the epoch was chosen, and on the test images, which chose nothing."""

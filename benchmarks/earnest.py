@@ -130,6 +130,13 @@ def main(setup: Setup, text: str) -> int:
         help="train only this one of them now; may be repeated",
     )
     parser.add_argument(
+        "--share",
+        type=float,
+        default=math.inf,
+        help="core minutes of training for each published network at most: a run beside other work takes longer than its "
+        "share is worth",
+    )
+    parser.add_argument(
         "--record", action="store_true", help="write docs/results.md, its picture and the JSON"
     )
     options = parser.parse_args()
@@ -144,7 +151,8 @@ def main(setup: Setup, text: str) -> int:
     do_run(setup, folder, changes)
     took = time.perf_counter() - start
     published = () if options.without_published else tuple(options.published or PUBLISHED)
-    effort = Effort(options.seconds, QUICK_SHARE if options.quick else math.inf, published, options.limits)
+    most = QUICK_SHARE if options.quick else 60 * options.share
+    effort = Effort(options.seconds, most, published, options.limits)
     found = compare(open_run(folder), folder.with_name(f"{folder.name}-scaled"), effort)
     about = {"name": setup.name, "quick": options.quick, "seconds_now": round(took), **machine()}
     result = {**about, **found}
@@ -189,7 +197,7 @@ def compare(run: Run, scaled_folder: Path, effort: Effort) -> dict[str, Any]:
         "seed": run.settings(TrainSettings).seed,
         "images": len(run.data.test),
         "unit": answers[0].limits[0].unit,
-        "share_core_minutes": round(share_seconds(run) / 60, 1),
+        "share_core_minutes": round(min(share_seconds(run), effort.training) / 60, 1),
         "run_minutes": round(sum(_seconds(run, step) for step in SEARCHED) / 60, 1),
         "limits": rows,
         "heaviest": heaviest(run),

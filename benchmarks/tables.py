@@ -151,9 +151,7 @@ def contributions(table: Table, count: int, seed: int) -> Any:
     evaluator = TableEvaluator(table.space, known.__getitem__, 10)
     with tempfile.TemporaryDirectory() as folder:
         journal = Journal(Path(folder), {"images": 10})
-        *_, answer = factorial(
-            evaluator, journal, max(2, count // 10), "correct", None, seed, odds=evaluator.odds
-        )
+        *_, answer = factorial(evaluator, journal, max(2, count // 10), seed=seed, odds=evaluator.odds)
     return answer
 
 

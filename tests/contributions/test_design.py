@@ -6,7 +6,7 @@ import pytest
 from binas.base.errors import ArchitectureError
 from binas.contributions import TableEvaluator
 from binas.contributions.design import Design, sparse_rows
-from binas.contributions.outcomes import LOWEST_LOG, Outcomes, outcome_values
+from binas.contributions.outcomes import LEAST_ERROR, LOWEST_LOG, Outcomes, log_error, outcome_values
 from binas.estimators.objective import column_total
 from binas.space import Config, SearchSpace, Stage, load_space, sample_many
 from binas.tables import Column
@@ -74,6 +74,13 @@ def test_outcomes_as_numbers():
     assert outcome_values(some, "log-probability") == pytest.approx([np.log(0.5), LOWEST_LOG], rel=1e-5)
 
 
+def test_errors_are_told_apart_by_their_logarithm():
+    found = log_error(np.array([0.0, 0.9, 0.95, 1 - LEAST_ERROR, 1.0]))
+    assert found[[0, 3, 4]] == pytest.approx([LOWEST_LOG, 0, 0])
+    halved = log_error(np.array([0.5])) - LOWEST_LOG  # half of the errors are worth as much wherever one starts
+    assert found[2] - found[1] == pytest.approx(float(halved[0]))
+
+
 def test_a_table_answers_as_an_evaluator():
     space = make_space(2, 2, 3)
     truth = known_contributions(space, 0)
@@ -85,7 +92,7 @@ def test_a_table_answers_as_an_evaluator():
     depths, configs = space.to_indices(sample_many(space, 1, 1) * table.images)
     found = table.outcomes(np.arange(table.images), depths, configs)
     expected = accuracy(space.from_indices(depths[0], configs[0])) / 100
-    assert np.exp(found.log_probability) == pytest.approx(expected, rel=1e-5)
+    assert found.log_probability == pytest.approx(float(log_error(np.array(expected))), rel=1e-5)
     assert found.correct.mean() == pytest.approx(expected, abs=0.015)
     wrong = TableEvaluator(space, lambda architecture: 0.0, images=1)
     with pytest.raises(ArchitectureError, match="in percent, above 0 and at most 100"):

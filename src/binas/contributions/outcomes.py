@@ -22,12 +22,14 @@ Indices = NDArray[np.int64]
 OutcomeKind = Literal["correct", "probability", "log-probability"]
 
 LOWEST_LOG = -3.0  # below 5 % an image is as good as lost; unclipped, a few hopeless ones outweigh all others
+LEAST_ERROR = 1e-4  # share of wrong answers below which accuracies of a table are not told apart
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """Per evaluation: 1 where the class was right, else 0 (or a share, where an evaluator answers with accuracies), and
-    the natural logarithm of the true class's probability.
+    """Per evaluation: 1 where the class was right, else 0, and the natural logarithm of the true class's probability.
+
+    Where an evaluator answers with accuracies, a share, and its :func:`log_error`.
     """
 
     correct: NDArray[np.float32]
@@ -54,6 +56,16 @@ def outcome_values(outcomes: Outcomes, kind: OutcomeKind) -> Array:
         return outcomes.correct.astype(np.float64)
     logs = outcomes.log_probability.astype(np.float64)
     return np.exp(logs) if kind == "probability" else np.maximum(logs, LOWEST_LOG)
+
+
+def log_error(share: Array) -> Array:
+    """-log(1 - share) of accuracies, moved to the range of log-probabilities: LOWEST_LOG for 0, 0 for 1 - LEAST_ERROR.
+
+    Choices multiply the errors that are left rather than add to accuracy, so sums rank better on this scale. What one unit
+    is worth in accuracy is fitted, so only the form counts.
+    """
+    error = np.clip(1 - share, LEAST_ERROR, 1.0)
+    return np.asarray(LOWEST_LOG * (1 - np.log(error) / np.log(LEAST_ERROR)))
 
 
 class Evaluator(Protocol):
@@ -91,7 +103,7 @@ class TableEvaluator:
 
     A look-up of a deep network says as much as one of a shallow one, and most networks are deep; so give a protocol
     ``odds``, with which networks come about equally often. Taking out every image's mean, which a table has no need of,
-    costs no ranking that could be measured; what predictors of :meth:`samples` have beyond a protocol is their log link.
+    costs no ranking that could be measured.
     """
 
     def __init__(
@@ -127,4 +139,4 @@ class TableEvaluator:
                 f"the table gives {first} an accuracy of {100 * share[wrong[0]]:g}; it must be in percent, "
                 "above 0 and at most 100."
             )
-        return Outcomes(share.astype(np.float32), np.log(share).astype(np.float32))
+        return Outcomes(share.astype(np.float32), log_error(share).astype(np.float32))

@@ -112,8 +112,8 @@ def untrained(samples: Samples) -> str:
     if classes is None or not guesses(mean, classes):
         return ""
     return (
-        f"warning: on average they are right on {mean:.1f} % of the images, and guessing would be on {100 / classes:.1f} %: the "
-        "supernet has not learned to be smaller yet, so what is estimated and found means little. Train it for longer: "
+        f"warning: on average they are right on {mean:.1f} % of the images, and guessing would be on {100 / classes:.1f} %: "
+        "the supernet has not learned to be smaller yet, so what is estimated and found means little. Train it for longer: "
         "train.supernet.epochs, or --time"
     )
 

@@ -77,7 +77,9 @@ def test_outcomes_as_numbers():
 def test_errors_are_told_apart_by_their_logarithm():
     found = log_error(np.array([0.0, 0.9, 0.95, 1 - LEAST_ERROR, 1.0]))
     assert found[[0, 3, 4]] == pytest.approx([LOWEST_LOG, 0, 0])
-    halved = log_error(np.array([0.5])) - LOWEST_LOG  # half of the errors are worth as much wherever one starts
+    halved = (
+        log_error(np.array([0.5])) - LOWEST_LOG
+    )  # half of the errors are worth as much wherever one starts
     assert found[2] - found[1] == pytest.approx(float(halved[0]))
 
 

@@ -24,7 +24,7 @@ from binas.supernet import (  # noqa: E402
     sample_paths,
     sample_relaxed,
 )
-from binas.supernet.layers import ElasticConv  # noqa: E402
+from binas.supernet.layers import ElasticConv, typical_size  # noqa: E402
 from binas.supernet.network import keep_memory  # noqa: E402
 
 
@@ -388,3 +388,14 @@ class TestBadInput:
 
 def test_keeping_memory_is_possible_where_glibc_is():
     assert keep_memory() is (sys.platform == "linux" and "glibc" in platform.libc_ver()[0])
+
+
+def test_the_typical_size_of_a_channel_is_that_of_normal_values_after_relu():
+    norm = torch.nn.BatchNorm2d(5)
+    with torch.no_grad():
+        norm.weight.copy_(torch.tensor([1.0, 2.0, 0.5, 1.0, 1e-9]))
+        norm.bias.copy_(torch.tensor([0.0, 1.0, -1.0, -50.0, 3.0]))
+    drawn = torch.randn(200_000, 5, generator=torch.Generator().manual_seed(0)) * norm.weight + norm.bias
+    wanted = drawn.relu().square().mean(0).sqrt().detach()
+    assert torch.allclose(typical_size(norm), wanted, rtol=0.03, atol=1e-3)
+    assert typical_size(torch.nn.BatchNorm2d(2, affine=False)).tolist() == pytest.approx([0.5**0.5] * 2)

@@ -123,6 +123,17 @@ def test_less_important_channels_go_first() -> None:
     assert torch.equal(supernet.block(0, 0).full.layers["layers_0_conv1"].weight[0], kept)  # type: ignore[attr-defined]
 
 
+def test_channels_that_a_norm_switches_off_go_first_whatever_reads_them() -> None:
+    model = own_model("resnet")
+    with torch.no_grad():
+        model.layers[0].bn1.bias[3] = -100.0  # type: ignore[index, union-attr, operator]
+        model.layers[0].conv2.weight[:, 3] *= 3  # type: ignore[index, union-attr, operator]
+    _, supernet = elastic(model)
+    dead = model.layers[0].conv1.weight[3].clone()  # type: ignore[index, union-attr]
+    supernet.start_from(supernet.space.extreme())
+    assert torch.equal(supernet.block(0, 0).full.layers["layers_0_conv1"].weight[-1], dead)  # type: ignore[attr-defined]
+
+
 def test_a_removed_block_keeps_what_follows_its_sum() -> None:
     _, supernet = elastic(own_model("resnet"))
     off = supernet.block(0, 0).static(0)

@@ -8,7 +8,7 @@ from binas.contributions.strata import odds_around
 from binas.supernet import Supernet, extract
 from binas.supernet.layers import ElasticNorm
 from binas.training import Accuracy, accuracy, evaluate_architecture, recalibrate
-from binas.training.calibration import recalibrate_supernet
+from binas.training.calibration import brisk_statistics, recalibrate_supernet
 from binas.training.evaluation import calibrate_multipath, calibration_batches, normalised_batches
 
 CPU = torch.device("cpu")
@@ -24,6 +24,23 @@ def test_statistics_are_those_of_all_images_together():
     assert torch.allclose(network[0].running_var, variance, rtol=1e-5)
     assert not network.training
     assert torch.equal(network[0].weight, torch.ones(3))
+
+
+def test_rows_of_features_have_statistics_too():
+    network, rows = nn.Sequential(nn.BatchNorm1d(4)).eval(), torch.arange(24.0).view(6, 4)
+    recalibrate(network, [rows[:2], rows[2:]])
+    assert torch.allclose(network[0].running_mean, rows.mean(0))
+    assert torch.allclose(network[0].running_var, rows.var(0))
+
+
+def test_statistics_keep_up_with_a_short_phase_and_a_long_one_is_left_alone():
+    network = nn.Sequential(
+        nn.BatchNorm2d(1, momentum=0.01), nn.BatchNorm2d(1), nn.BatchNorm2d(1, momentum=None)
+    )
+    for batches, least in ((50, 0.1), (200, 0.05), (100_000, 0.01)):
+        with brisk_statistics(network, batches):
+            assert [norm.momentum for norm in network] == [least, 0.1, None]
+    assert [norm.momentum for norm in network] == [0.01, 0.1, None]
 
 
 @pytest.mark.parametrize("space", [MBCONV, BOTTLENECK], ids=lambda space: space.name)

@@ -15,7 +15,7 @@ from binas.space.codes import BlockCode
 from binas.space.families import NetworkRules
 from binas.space.families.bottleneck import inner_width
 from binas.supernet.families import ElasticBlock, body_of
-from binas.supernet.layers import ElasticConv
+from binas.supernet.layers import SHARED, ElasticConv
 from binas.supernet.plain import PlainBlock, activation_layer
 
 
@@ -61,11 +61,12 @@ class ElasticBottleneck(ElasticBlock):
         return out
 
     def start_from(self, config: int) -> None:
-        """Sort the inner channels, both before and after the convolution, by the weight the next layer gives them."""
+        """Sort the inner channels, before and after the convolution, by size and the weight the next layer gives them."""
         choice = self.choices[config]
         self.middle.start_from(choice.kernel, choice.norm)
         self.restore.start_from(norm=choice.norm)
-        before, after = (conv.importance_order(choice.width) for conv in (self.middle, self.restore))
+        before = self.middle.importance_order(choice.width, self.reduce.norm(SHARED))
+        after = self.restore.importance_order(choice.width, self.middle.norm(choice.norm))
         self.reduce.reorder(outputs=before)
         self.middle.reorder(inputs=before)
         self.middle.reorder(outputs=after)

@@ -9,11 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from binas.space.graph_blocks import GraphBlock
+from binas.space.graph_blocks import GraphBlock, Group
 from binas.space.graph_space import GraphNetwork
 from binas.space.graphs import LAYERS, Node
 from binas.supernet.families import ElasticBlock
 from binas.supernet.graph_layers import Attention, Piece, attend, layer_of, run_nodes
+from binas.supernet.layers import reading_weight, typical_size
 
 NORM = "batch_norm"
 
@@ -112,9 +113,7 @@ class ElasticGraphBlock(ElasticBlock):
         if group.unit > 1:
             _sort_heads(self.full.layers[group.makers[0]])
             return
-        importance = sum(_reading(self.full.layers[user]) for user in group.users)
-        assert isinstance(importance, Tensor)
-        order = importance.argsort(descending=True, stable=True)
+        order = self._importance(group).argsort(descending=True, stable=True)
         for maker in (*group.makers, *group.members):
             axis = self.network.channels.axis(maker) - 1 if nodes[maker].op == "parameter" else 0
             for value in self.full.layers[maker].state_dict().values():
@@ -124,12 +123,13 @@ class ElasticGraphBlock(ElasticBlock):
             weight = self.full.layers[user].weight
             weight.copy_(weight.index_select(1, order))  # type: ignore[operator]
 
-
-def _reading(layer: nn.Module) -> Tensor:
-    """Sum of absolute weights per channel that a layer reads."""
-    weight = layer.weight
-    assert isinstance(weight, Tensor)
-    return weight.abs().transpose(0, 1).flatten(1).sum(1)
+    def _importance(self, group: Group) -> Tensor:
+        """Of each channel of a group: the weight it is read with, times its size after the last norm on its way."""
+        weights = [reading_weight(self.full.layers[user].weight) for user in group.users]  # type: ignore[arg-type]
+        passed = [self.full.layers[node.name] for node in self.pieces[-1].nodes if node.name in group.members]
+        norms = [layer for layer in passed if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d)]
+        read = torch.stack(weights).sum(0)
+        return read * typical_size(norms[-1]) if norms else read
 
 
 def _sort_heads(layer: nn.Module) -> None:

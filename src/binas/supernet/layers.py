@@ -6,6 +6,7 @@ with its weights copied out. A narrower layer is the channel prefix of the wides
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -68,6 +69,29 @@ class ElasticNorm(nn.Module):
         width = norm.num_features
         for name in ("weight", "bias", "running_mean", "running_var"):
             getattr(self, name).data[:width] = getattr(norm, name).detach()
+
+
+def reading_weight(weight: Tensor) -> Tensor:
+    """sqrt(sum w^2) of each channel that a layer reads, for weights (outputs, inputs, ...)."""
+    squares: Tensor = weight.detach().square().transpose(0, 1).flatten(1).sum(1)
+    return torch.sqrt(squares)
+
+
+def typical_size(norm: ElasticNorm | nn.BatchNorm1d | nn.BatchNorm2d) -> Tensor:
+    """sqrt(E[max(z, 0)^2]) of each channel that a norm with scale g and shift b gives, z ~ N(b, g^2).
+
+    E = (b^2 + g^2) P(b / g) + b g p(b / g), with the normal distribution's P and its density p. Times the weight that the
+    next layer gives a channel it says how far outputs move when that is left out, as far as activations resemble ReLU.
+    """
+    given: tuple[Tensor | None, Tensor | None] = norm.weight, norm.bias
+    if given[0] is None or given[1] is None:
+        assert norm.running_mean is not None
+        return torch.full_like(norm.running_mean, math.sqrt(0.5))
+    scale, shift = given[0].detach().abs().clamp_min(1e-6), given[1].detach()
+    ratio = shift / scale
+    density = torch.exp(-(ratio**2) / 2) / math.sqrt(2 * math.pi)
+    squared = (shift**2 + scale**2) * torch.special.ndtr(ratio) + shift * scale * density
+    return torch.sqrt(squared.clamp_min(0))
 
 
 def affine(norms: Sequence[ElasticNorm]) -> tuple[Tensor, Tensor]:
@@ -171,14 +195,10 @@ class ElasticConv(nn.Module):
             for norm in self.norms.values():
                 norm.take(outputs)  # type: ignore[operator]
 
-    def importance(self) -> Tensor:
-        """Sum of absolute weights per input channel: what leaving the channel out would cost, roughly."""
+    def importance_order(self, width: int, read: ElasticNorm) -> Tensor:
+        """The first ``width`` input channels, normalised by ``read``, by falling importance; then the others as they are."""
         largest: Tensor = list(self.weights.values())[-1]
-        return largest.detach().abs().sum((0, 2, 3))
-
-    def importance_order(self, width: int) -> Tensor:
-        """The first ``width`` input channels by falling importance, then the others where they are."""
-        importance = self.importance()
+        importance = reading_weight(largest) * typical_size(read)
         order = torch.arange(len(importance), device=importance.device)
         order[:width] = importance[:width].argsort(descending=True, stable=True)
         return order

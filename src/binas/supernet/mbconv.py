@@ -130,7 +130,7 @@ class ElasticMBConv(ElasticBlock):
         return out
 
     def start_from(self, config: int) -> None:
-        """Sort the expanded channels by the weight the projection gives them; copy kernels and norms.
+        """Sort the expanded channels by their size and the weight the projection gives them; copy kernels and norms.
 
         Where squeeze-excite is narrower than the widest config its channels would have to stay among themselves;
         then nothing is sorted.
@@ -141,7 +141,7 @@ class ElasticMBConv(ElasticBlock):
         widest = max(choice.width for choice in self.choices)
         if self.squeeze is not None and self.squeeze.full.excite.out_features < widest:
             return
-        order = self.project.importance_order(choice.width)
+        order = self.project.importance_order(choice.width, self.depthwise.norm(f"k{choice.kernel}"))
         self.expand.reorder(outputs=order)
         self.depthwise.reorder(outputs=order)
         self.project.reorder(inputs=order)

@@ -18,7 +18,10 @@ from torch import Tensor, nn
 from binas.supernet.layers import ElasticNorm
 from binas.training.team import ALONE, Team
 
-Norm = nn.BatchNorm2d | ElasticNorm
+Norm = nn.BatchNorm1d | nn.BatchNorm2d | ElasticNorm
+
+BRISK = 0.1  # share of a batch in running statistics, torch's own, that short phases are brought up to
+LOOKED_BACK = 0.1  # share of a phase's batches that running statistics look back at, at most
 
 
 class _Sums:
@@ -33,9 +36,8 @@ class _Sums:
 
     def add(self, x: Tensor) -> None:
         width, count = x.shape[1], x.numel() / x.shape[1]
-        variance, mean = (
-            part.double() for part in torch.var_mean(x.detach().float(), (0, 2, 3), correction=0)
-        )
+        others = [0, *range(2, x.ndim)]
+        variance, mean = (part.double() for part in torch.var_mean(x.detach().float(), others, correction=0))
         self.now[0, :width] += count
         self.now[1, :width] += count * mean
         self.now[2, :width] += count * (variance + mean.square())
@@ -51,6 +53,29 @@ class _Sums:
         assert norm.running_var is not None
         norm.running_mean.copy_(torch.where(seen, mean.to(norm.running_mean.dtype), norm.running_mean))
         norm.running_var.copy_(torch.where(seen, variance.to(norm.running_var.dtype), norm.running_var))
+
+
+def norms_of(network: nn.Module) -> list[Norm]:
+    """Every norm with running statistics."""
+    return [module for module in network.modules() if isinstance(module, Norm)]
+
+
+@contextmanager
+def brisk_statistics(network: nn.Module, batches: int) -> Iterator[None]:
+    """Running statistics that keep up with a phase of so many batches: r <- (1 - m) r + m s, m at least 0.1 or 10 / batches.
+
+    They remember about 1 / m batches. Weights of others often come with m = 0.01, made for hundreds of thousands of steps:
+    after a hundred, a third of what a network is judged by would still be statistics of the one it was made of.
+    """
+    least = min(BRISK, 1 / (LOOKED_BACK * max(1, batches)))
+    own = [(norm, norm.momentum) for norm in norms_of(network) if norm.momentum is not None]
+    for norm, momentum in own:
+        norm.momentum = max(momentum, least)
+    try:
+        yield
+    finally:
+        for norm, momentum in own:
+            norm.momentum = momentum
 
 
 def recalibrate(network: nn.Module, images: Iterable[Tensor | None], team: Team = ALONE) -> None:
@@ -92,7 +117,7 @@ def _add_up(sums: list[_Sums], team: Team) -> None:
 @contextmanager
 def _observe(network: nn.Module) -> Iterator[list[_Sums]]:
     """Train mode with hooks on every norm; on leaving, the pooled statistics are written and the mode restored."""
-    norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d | ElasticNorm)]
+    norms = norms_of(network)
     before = [(norm.running_mean.clone(), norm.running_var.clone()) for norm in norms]  # type: ignore[union-attr]
     sums = [_Sums(len(mean), mean.device) for mean, _ in before]
     hooks = [

@@ -30,6 +30,7 @@ from binas.data.augment import Augmentation, resize
 from binas.data.dataset import ImageData
 from binas.data.images import Batch, moved
 from binas.supernet.network import keep_memory
+from binas.training.calibration import brisk_statistics
 from binas.training.checkpoint import (
     Checkpoint,
     first_not_finite,
@@ -194,6 +195,7 @@ class _Training:
                 self._consider_start()
             with (
                 self._statistics(),
+                brisk_statistics(self.network, job.phase.epochs * self.batches),
                 nullcontext() if job.team.first else postponed(),
             ):  # others end with the first
                 while self.epoch < job.phase.epochs:

@@ -137,7 +137,7 @@ def cases(quick: bool) -> dict[str, Case]:
             4_000,
             1_000,
             {**adapting, "epochs": 5, "augment": large},
-            _settings(large),
+            {**_settings(large), "train.supernet.batch_size": 64},
             HALF,
             tested=5_000,
             ratios=EIGHTHS,

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from scipy.stats import spearmanr
@@ -15,7 +16,8 @@ from binas.data.augment import normalise
 from binas.data.division import Division
 from binas.space import load_space
 from binas.space.sampling import sample_many
-from binas.supernet import StaticNetwork, extract
+from binas.supernet import StaticNetwork, Supernet, extract
+from binas.supernet.paths import PathTables, nearer_heaviest, paths_of, sample_paths
 from binas.training import (
     Bench,
     Reporter,
@@ -63,6 +65,39 @@ def test_both_families_learn(trained, space):
     assert multipath_accuracy(supernet, data, data.test).percent > 50
     lightest = evaluate_architecture(supernet, space.extreme(False), data, data.test, recalibration=128)
     assert lightest.percent > 40
+
+
+def test_networks_come_to_differ_from_the_heaviest_one_gradually(tmp_path, monkeypatch):
+    seen = []
+
+    def note(network, images, paths, scores=None):
+        if network.training and torch.is_grad_enabled():
+            seen.append(float((paths[0] == deepest).all(1).double().mean()))
+        return forward(network, images, paths)
+
+    forward, deepest = Supernet.forward, paths_of(MBCONV, [MBCONV.extreme()])[0]
+    for gradual in (0.0, 0.5):
+        where = bench(tmp_path / str(gradual), quick(supernet={"epochs": 4, "gradual": gradual}))
+        heaviest = train_heaviest(MBCONV, where)
+        with monkeypatch.context() as patched:
+            patched.setattr(Supernet, "forward", note)
+            seen.clear()
+            train_supernet(heaviest, where)
+        first, last = seen[0], float(np.mean(seen[len(seen) // 2 :]))
+        assert (first > 0.6) == (gradual > 0)  # the share of images on paths as deep as can be
+        assert last < 0.5
+
+
+def test_paths_nearer_the_heaviest():
+    drawn = torch.Generator().manual_seed(0)
+    paths, heaviest = sample_paths(MBCONV, 400, drawn), paths_of(MBCONV, [MBCONV.extreme()])
+    none, all_ = (nearer_heaviest(MBCONV, paths, share, drawn) for share in (0.0, 1.0))
+    assert all(torch.equal(part, most.expand_as(part)) for part, most in zip(none, heaviest, strict=True))
+    assert torch.equal(all_[0], paths[0])
+    half = nearer_heaviest(MBCONV, paths, 0.5, drawn)
+    PathTables.of(MBCONV).check(half, 400)
+    smaller = [(depths < heaviest[0]).double().mean() for depths, _ in (half, paths)]
+    assert float(smaller[0] / smaller[1]) == pytest.approx(0.5, abs=0.1)
 
 
 def test_fine_tuning_starts_from_the_supernet_and_keeps_the_best_epoch(trained, tmp_path):

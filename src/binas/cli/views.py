@@ -71,9 +71,12 @@ def result_reply(task: Task, result: Any, out: Path | None) -> Reply:
 
 def training_reply(run: Run) -> Reply:
     """The accuracy of the trained supernet."""
+    from binas.contributions.strata import odds_around
+    from binas.training.config import TrainSettings
     from binas.training.phases import supernet_metrics
 
-    metrics, images = supernet_metrics(run.supernet(), run.data), len(run.data.validation)
+    odds = odds_around(run.space, run.settings(TrainSettings).supernet.around)
+    metrics, images = supernet_metrics(run.supernet(), run.data, odds=odds), len(run.data.validation)
 
     def show() -> None:
         rows = [(name, f"{value:.2f} %") for name, value in metrics.items()]

@@ -53,6 +53,7 @@ RECIPE: dict[str, Any] = {
     "train.supernet.learning_rate": 1e-3,
     "train.supernet.groups": None,
     "train.supernet.sandwich": 0.125,
+    "train.supernet.gradual": 0.6,
     "train.supernet.distillation.share": 0.9,
     "finetune.epochs": 4,
     "finetune.learning_rate": 1e-3,

@@ -84,6 +84,16 @@ def _drawn_by(space: SearchSpace, count: int, generator: torch.Generator, odds: 
     return depths, configs
 
 
+def nearer_heaviest(space: SearchSpace, paths: Paths, share: float, generator: torch.Generator) -> Paths:
+    """Paths that keep each decision with probability ``share``; the others are those of the heaviest network."""
+    heaviest = paths_of(space, [space.extreme()])
+    depths, configs = (
+        torch.where((torch.rand(own.shape, generator=generator) < share) & (own >= 0), own, most)
+        for own, most in zip(paths, heaviest, strict=True)
+    )
+    return depths, configs
+
+
 def with_extremes(space: SearchSpace, paths: Paths, share: float) -> Paths:
     """The first ``share`` of the images on the heaviest path, the last on the lightest (the sandwich rule)."""
     depths, configs = paths[0].clone(), paths[1].clone()

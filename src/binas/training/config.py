@@ -105,6 +105,14 @@ class MultiPath(Phase):
         0.0, ge=0, le=0.5, description="share of a batch on the heaviest path, and as many on the lightest"
     )
 
+    gradual: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="share of the phase over which drawn networks come to differ from the heaviest, one decision after "
+        "another; 0 = from the first step on",
+    )
+
     groups: int | None = Field(
         None, gt=0, description="distinct configs per block and step; none = all, the paper's sampling"
     )

@@ -104,10 +104,16 @@ def _checked(judged: NDArray[np.uint8]) -> Correct:
 
 
 def multipath_accuracy(
-    supernet: Supernet, data: ImageData, images: Images, seed: int = 0, team: Team = ALONE
+    supernet: Supernet,
+    data: ImageData,
+    images: Images,
+    seed: int = 0,
+    team: Team = ALONE,
+    odds: Sequence[Odds] = (),
 ) -> Accuracy:
-    """Mean accuracy of uniformly drawn architectures, each image on its own (E[Acc], paper section 3.2)."""
-    paths = sample_paths(supernet.space, len(images), generator(seed, "multi-path accuracy"))
+    """Mean accuracy of architectures drawn uniformly, or by odds, each image on its own (E[Acc], paper section 3.2)."""
+    drawn = generator(seed, "multi-path accuracy")
+    paths = sample_paths(supernet.space, len(images), drawn, odds=odds)
     return accuracy(supernet, data, images, device_of(supernet), team, paths)
 
 

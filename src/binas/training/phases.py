@@ -6,7 +6,7 @@ and keeps the weights. A phase that is finished is read back instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from binas.space.architecture import Architecture
 from binas.space.odds import Odds
 from binas.space.space import SearchSpace
 from binas.supernet.network import Supernet, extract
-from binas.supernet.paths import sample_paths, with_extremes
+from binas.supernet.paths import nearer_heaviest, sample_paths, with_extremes
 from binas.supernet.static import StaticNetwork
 from binas.training.calibration import recalibrate, recalibrate_supernet
 from binas.training.checkpoint import (
@@ -40,7 +40,14 @@ from binas.training.checkpoint import (
     save_checkpoint,
     weights_digest,
 )
-from binas.training.config import Distillation, FinetuneSettings, HeaviestPhase, Phase, TrainSettings
+from binas.training.config import (
+    Distillation,
+    FinetuneSettings,
+    HeaviestPhase,
+    MultiPath,
+    Phase,
+    TrainSettings,
+)
 from binas.training.evaluation import (
     accuracy,
     calibrate_multipath,
@@ -185,6 +192,8 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
     def loss_of(model: nn.Module, step: Step) -> Tensor:
         drawn = generator(bench.config.seed, "paths", step.epoch, step.batch, step.shard)
         paths = sample_paths(space, len(step.labels), drawn, phase.groups, bench.odds)
+        if (changed := _changed(phase, step, bench)) < 1:
+            paths = nearer_heaviest(space, paths, changed, drawn)
         paths = with_extremes(space, paths, phase.sandwich) if phase.sandwich else paths
         logits = model(step.images, paths)
         return _taught_loss(logits, step, phase, teacher)
@@ -194,7 +203,7 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
         "supernet",
         supernet,
         loss_of,
-        lambda network: supernet_metrics(network, bench.data, bench.team),
+        lambda network: supernet_metrics(network, bench.data, bench.team, bench.odds),
         phase,
         {"space": space.fingerprint, "heaviest": weights_digest(heaviest)},
     )
@@ -205,6 +214,13 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
             done, bench.data, phase.recalibration, bench.config.seed, bench.team, bench.odds
         ),
     )
+
+
+def _changed(phase: MultiPath, step: Step, bench: Bench) -> float:
+    """Share of the decisions that are drawn at a step: from 0 to 1 over the first ``gradual`` of the phase, then all."""
+    batches = len(bench.data.train) // phase.batch_size
+    done = (step.epoch * batches + step.batch + 1) / (phase.epochs * batches)
+    return min(1.0, done / phase.gradual) if phase.gradual else 1.0
 
 
 def fine_tune(
@@ -297,14 +313,16 @@ def _starting_network(
     return network
 
 
-def supernet_metrics(network: nn.Module, data: ImageData, team: Team = ALONE) -> Metrics:
-    """Validation accuracy in percent of the heaviest, the lightest and uniformly drawn sub-networks."""
+def supernet_metrics(
+    network: nn.Module, data: ImageData, team: Team = ALONE, odds: Sequence[Odds] = ()
+) -> Metrics:
+    """Validation accuracy in percent of the heaviest, the lightest and sub-networks drawn as they are in training."""
     assert isinstance(network, Supernet)
     accuracies = {}
     for name, largest in (("heaviest", True), ("lightest", False)):
         predict = partial(network, paths=network.space.extreme(largest))
         accuracies[name] = accuracy(predict, data, data.validation, device_of(network), team)
-    accuracies["random"] = multipath_accuracy(network, data, data.validation, team=team)
+    accuracies["random"] = multipath_accuracy(network, data, data.validation, team=team, odds=odds)
     return {name: value.percent for name, value in accuracies.items()}
 
 

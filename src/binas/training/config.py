@@ -214,6 +214,7 @@ RECIPES: dict[str, dict[str, Any]] = {
                 **_SMALL,
                 "epochs": 6,
                 "learning_rate": 4e-3,
+                "gradual": 0.4,
                 "groups": 2,
                 "distillation": {"share": 0.5},
                 "recalibration": 2048,

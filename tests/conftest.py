@@ -5,14 +5,22 @@ Hypothesis is deterministic so that a run can be repeated; ``HYPOTHESIS_PROFILE=
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 from pathlib import Path
+
+COLLECTING = gc.get_threshold()
+gc.set_threshold(0)  # nothing that is loaded now is garbage: until pytest_collection_finish
 
 # One worker a core (pytest-xdist), each with one thread: several threads in each would wait for one another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # Some virtual machines show matrix units (AMX) and end the process that uses them.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+# Tests start some hundred processes that load binas: whatever the shell says, it is compiled once and not in each of them.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,6 +31,12 @@ settings.register_profile(
 )
 settings.register_profile("explore", deadline=None, max_examples=1000, suppress_health_check=SLOW_DRAWING)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_collection_finish() -> None:
+    """From now on garbage is looked for, but never again among modules and tests, which are all there is so far."""
+    gc.freeze()
+    gc.set_threshold(*COLLECTING)
 
 
 def _public_table(name: str) -> Path:

@@ -84,9 +84,8 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-built_once = cache(
-    get_command
-)  # of an app; typer makes all commands anew at every call, which takes as long as most calls
+# The commands of an app: typer makes all of them anew at every call, which takes as long as most calls.
+built_once = cache(get_command)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Tests start some hundred processes that load binas: whatever the shell says, it is compiled once and not in each of them.
+# Tests start more than sixty processes, most of which load binas: whatever the shell says, it is compiled once for all.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 USUAL = gc.get_threshold()

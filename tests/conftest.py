@@ -5,7 +5,9 @@ Hypothesis is deterministic so that a run can be repeated; ``HYPOTHESIS_PROFILE=
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 from pathlib import Path
 
 # One worker a core (pytest-xdist), each with one thread: several threads in each would wait for one another.
@@ -17,12 +19,24 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Tests start more than sixty processes, most of which load binas: whatever the shell says, it is compiled once for all.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+USUAL = gc.get_threshold()
+gc.set_threshold(0)  # nothing that is loaded now is garbage: until pytest_collection_finish
+
 SLOW_DRAWING = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
-    "default", deadline=None, max_examples=50, derandomize=True, suppress_health_check=SLOW_DRAWING
+    "default", deadline=None, max_examples=30, derandomize=True, suppress_health_check=SLOW_DRAWING
 )
 settings.register_profile("explore", deadline=None, max_examples=1000, suppress_health_check=SLOW_DRAWING)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_collection_finish() -> None:
+    """From now on garbage is looked for, but never again among modules and tests, which are all there is so far."""
+    gc.freeze()
+    gc.set_threshold(*USUAL)
 
 
 def _public_table(name: str) -> Path:

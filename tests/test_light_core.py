@@ -18,7 +18,7 @@ from binas.base.packages import EXTRAS
 from binas.estimators import BilinearEstimator
 from binas.space import load_space, sample_many
 from binas.tables import Sample, Samples
-from binas.testing.paper_example import paper_contributions
+from binas.testing.paper_example import paper_contributions, write_paper_example
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -117,7 +117,7 @@ def test_the_core_explains_compares_and_learns(run, tmp_path):
         for item, value in zip(architectures, truth, strict=True)
     ]
     samples = tuple(Sample(item, sum(halves) / 2, 0.1, 1000, tuple(halves)) for item, halves in rows)
-    run(["example", "paper", "ex"])
+    write_paper_example(tmp_path / "ex")
     Samples(space, samples).save(tmp_path / "ex" / "samples.json")
     outcomes = run(
         ["explain", "ex", str(architectures[0]), "-l", "latency=60ms"],
@@ -138,9 +138,10 @@ def test_the_core_explains_compares_and_learns(run, tmp_path):
             "--test",
             15,
         ],
+        ["search", "ex", "-l", "latency=10ms", "-l", "params=1M"],
     )
-    assert [(code, err) for code, _, err in outcomes] == [(0, "")] * len(outcomes)
-    ((code, _, err),) = run(["search", "ex", "-l", "latency=10ms", "-l", "params=1M"])
+    *fine, (code, _, err) = outcomes
+    assert [(code, err) for code, _, err in fine] == [(0, "")] * len(fine)
     assert code == 2
     assert "The smallest change that works" in err
 

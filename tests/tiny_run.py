@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
 from small_data import bars
 from small_networks import make, stage
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from binas.base.errors import BinasError
@@ -81,9 +84,23 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
+# The commands of an app: typer makes all of them anew at every call, which takes as long as most calls.
+built_once = cache(get_command)
+
+
+@contextmanager
+def small_pages() -> Iterator[None]:
+    """Reports with few runners-up and short intervals: their numbers are the business of the tests of the report."""
+    with (
+        mock.patch("binas.report.frontier_numbers.RUNNER_LIMITS", 4),
+        mock.patch("binas.report.numbers.RESAMPLES", 10),
+    ):
+        yield
+
+
 def call(*arguments: object) -> tuple[int, str]:
     """Exit code and output of a command in this process; errors become 2 as in the real one."""
-    with one_thread():
+    with one_thread(), mock.patch("typer.testing._get_command", built_once):
         result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     if isinstance(result.exception, BinasError):
         return 2, str(result.exception)

@@ -14,7 +14,7 @@ from typing import Any
 from unittest import mock
 
 from binas.cli.main import main
-from tiny_run import one_thread
+from tiny_run import built_once, one_thread
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,13 @@ def binas(*arguments: object) -> Done:
     """A command in this process, through the entry point; exceptions that are bugs are raised."""
     out, err, digits = StringIO(), StringIO(), sys.get_int_max_str_digits()
     typed = ["binas", *map(str, arguments)]
-    with one_thread(), mock.patch.object(sys, "argv", typed), redirect_stdout(out), redirect_stderr(err):
+    with (
+        one_thread(),
+        mock.patch.object(sys, "argv", typed),
+        mock.patch("typer.main.get_command", built_once),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
         try:
             main()
             code = 0

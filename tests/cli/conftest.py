@@ -9,7 +9,14 @@ import pytest
 from calling import said
 
 from binas.testing.paper_example import write_paper_example
-from tiny_run import write_config
+from tiny_run import small_pages, write_config
+
+
+@pytest.fixture(autouse=True, scope="package")
+def few_numbers():
+    """Pages of runs are made often here, and are read in the folder of the report."""
+    with small_pages():
+        yield
 
 
 @pytest.fixture(scope="session")

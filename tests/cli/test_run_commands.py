@@ -35,7 +35,7 @@ def config(tmp_path_factory):
     content = {
         "space": "space.yaml",
         "data": {"kind": "embedded", "limit": 120},
-        "train": {"device": "cpu", "heaviest": PHASE, "supernet": TAUGHT},
+        "train": {"device": "cpu", "processes": 1, "heaviest": PHASE, "supernet": TAUGHT},
         "finetune": TAUGHT,
         "measure": {"backend": "onnxruntime", "samples": 8, "rounds": 3, "tolerance": 1.0, "seconds": 3},
         "estimate": {"passes": 4},

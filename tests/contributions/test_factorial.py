@@ -40,7 +40,10 @@ def test_the_plain_fit_is_unbiased_and_its_intervals_cover(record):
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
-@pytest.mark.parametrize(("images", "passes", "points"), [(150, 8, 1.0), (150, 24, 3.0)])
+@pytest.mark.parametrize(
+    ("images", "passes", "points"),
+    [(150, 8, 1.0), pytest.param(150, 24, 3.0, marks=pytest.mark.slow)],
+)
 def test_intervals_of_shrunken_fits_cover(record, outcome, images, passes, points):
     """Shrinkage biases single contributions; the intervals say so. Predicted differences are covered as well."""
     inside, pairs, sizes = [], [], []

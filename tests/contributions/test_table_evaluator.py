@@ -1,5 +1,7 @@
 """Contributions from a table of trained networks: NAS-Bench-Macro through the same protocols as a supernet."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,12 @@ def accuracies(nas_bench_macro_path):
     }
 
 
+@pytest.fixture(scope="module")
+def every_third(accuracies):
+    """2,187 of the 6,561 strings, which is enough to compare rankings."""
+    return dict(islice(accuracies.items(), 0, None, 3))
+
+
 def tau(answer, accuracies):
     estimator = BilinearEstimator(answer)
     return kendall(estimator.predict(accuracies), np.array(list(accuracies.values())))
@@ -39,23 +47,23 @@ def test_marginal_means_of_the_whole_table_are_reached(record, accuracies):
     assert stable > 0.9
 
 
-def test_shrinkage_helps_when_few_strings_are_looked_up(record, accuracies):
+def test_shrinkage_helps_when_few_strings_are_looked_up(record, accuracies, every_third):
     """4 passes over 10 'images' look up 40 strings, for 24 contributions."""
     table, plain, shrunken = TableEvaluator(LAYERS, accuracies.__getitem__, images=10), [], []
     for seed in range(10):
         recorded = record(table, 4, seed=seed)
-        plain.append(tau(factorial_contributions(recorded, shrink=False)[0], accuracies))
-        shrunken.append(tau(factorial_contributions(recorded)[0], accuracies))
+        plain.append(tau(factorial_contributions(recorded, shrink=False)[0], every_third))
+        shrunken.append(tau(factorial_contributions(recorded)[0], every_third))
     assert np.mean(shrunken) > np.mean(plain) + 0.01
 
 
-def test_as_many_lookups_tell_less_in_the_paper_protocol(record, memory_journal, accuracies):
+def test_as_many_lookups_tell_less_in_the_paper_protocol(record, memory_journal, accuracies, every_third):
     """33 passes over 10 'images', 330 strings, for both."""
     table, ours, theirs = TableEvaluator(LAYERS, accuracies.__getitem__, images=10), [], []
     for seed in range(6):
         *_, answer = paper(table, memory_journal(10), 1, "depth", seed)
-        theirs.append(tau(answer, accuracies))
-        ours.append(tau(factorial_contributions(record(table, 33, seed=seed))[0], accuracies))
+        theirs.append(tau(answer, every_third))
+        ours.append(tau(factorial_contributions(record(table, 33, seed=seed))[0], every_third))
     assert np.mean(ours) > np.mean(theirs) + 0.05
 
 

@@ -29,7 +29,16 @@ from binas.tables.units import parse_unit
 QUICK = Plan(rounds=3, tolerance=1e9, budget=1e9, sample_seconds=1e-4)  # three rounds, however long they take
 
 
-@pytest.mark.parametrize("name", HERE)
+# Of one backend always; that each prepares and runs what is measured is tested in test_backends.py.
+EACH = [
+    pytest.param(
+        *item.values, marks=[*item.marks, *([] if "onnxruntime" in item.values else [pytest.mark.slow])]
+    )
+    for item in HERE
+]
+
+
+@pytest.mark.parametrize("name", EACH)
 def test_a_space_becomes_a_verified_table(tiny, tmp_path, name):  # noqa: F811
     how = Measuring(Settings(backend=name), plan=QUICK, journal=tmp_path / "journal")
     done = measure_space(tiny, how, samples=8)

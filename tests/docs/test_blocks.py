@@ -15,7 +15,7 @@ import pytest
 from pages import HOUSE, SLOW, blocks, commands, written_pages
 
 from binas.testing.paper_example import write_paper_example
-from tiny_run import call, one_thread, write_config
+from tiny_run import call, one_thread, small_pages, write_config
 
 JOURNAL = HOUSE / "benchmarks" / "results"  # records of what was run, not examples
 FILE = re.compile(r"[\w.-]+\.(?:yaml|json|csv|py)")  # a block with the name of a file above it is that file
@@ -33,8 +33,15 @@ PAGES = [
 ]
 
 
-@pytest.fixture(scope="session")
-def stage(tmp_path_factory):
+@pytest.fixture(autouse=True, scope="module")
+def few_numbers():
+    """Pages of reports are made often here, and are read in the folder of the report."""
+    with small_pages():
+        yield
+
+
+@pytest.fixture(scope="module")
+def stage(few_numbers, tmp_path_factory):
     """What pages may take for granted, made once."""
     folder = tmp_path_factory.mktemp("stage")
     config = write_config(folder, sample={"count": 12})  # learned predictors want ten

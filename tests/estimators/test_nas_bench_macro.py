@@ -118,7 +118,7 @@ def test_report_on_the_different_networks(
         "within-stage": WithinStageEstimator(link="log").fit(known).predict(fresh.architectures),
         "quadratic": QuadraticPredictor(link="log", solver="ridge").fit(known).predict(fresh.architectures),
     }
-    found = report(predictions, fresh, macs, resamples=20)
+    found = report(predictions, fresh, macs, resamples=2)  # only values are looked at
     assert found.macs is not None
     assert found.ceiling is not None
     within, quadratic = (item.kendall.value for item in found.judgements)

@@ -5,7 +5,14 @@ import shutil
 import pytest
 
 import binas
-from tiny_run import call, one_thread, write_config
+from tiny_run import call, one_thread, small_pages, write_config
+
+
+@pytest.fixture(autouse=True, scope="package")
+def few_numbers():
+    """Pages of runs are made often here, and are read in the folder of the report."""
+    with small_pages():
+        yield
 
 
 @pytest.fixture(scope="session")

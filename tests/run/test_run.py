@@ -88,6 +88,7 @@ def test_a_run_keeps_the_shards_it_started_with(tmp_path):
     assert load_config(tmp_path / "run" / "config.yaml").train.heaviest.shards == 2
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_ends_the_same(tmp_path, trained):
     """SIGKILL at a random moment in a process of its own, then the same command again."""
     config = write_config(tmp_path)

@@ -1,6 +1,7 @@
 """Configurations to start from, for folders of images."""
 
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -106,7 +107,17 @@ def test_what_follows_is_quicker():
 class TestTime:
     """What is said of time, with invented rates: a training image takes ``each`` seconds per 32 x 32 pixels."""
 
-    def write(self, tmp_path, time, each=2e-3, side=100):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def photos(cls, tmp_path_factory):
+        return images(tmp_path_factory.mktemp("images") / "photos", 100, each=100)
+
+    @pytest.fixture
+    def write(self, photos, tmp_path):
+        return partial(self.written, photos, tmp_path)
+
+    @staticmethod
+    def written(photos, tmp_path, time, each=2e-3):
         def probing(space, data, config):
             per_image = each * space.resolution**2 / 32**2
             small = ("heaviest_forward", "multipath", "forward", "recalibrate")
@@ -115,11 +126,10 @@ class TestTime:
             )
             return Rates(**rates, table=10.0, prepare=0.3)
 
-        folder = images(tmp_path / "photos", side, each=100)
-        return write_starter(tmp_path / "mine.yaml", folder, time, probing)
+        return write_starter(tmp_path / "mine.yaml", photos, time, probing)
 
-    def test_what_the_defaults_take(self, tmp_path):
-        made = self.write(tmp_path, None)
+    def test_what_the_defaults_take(self, write):
+        made = write(None)
         assert made.outlook.images.total == 300
         said = made.sentences()[1]
         assert "with 2 + 6 + 3 epochs" in said
@@ -127,8 +137,8 @@ class TestTime:
         advised = parse_duration(said.split("--time ")[1].rstrip("."))
         assert advised >= 1.5 * total_seconds(made.outlook)  # never less than the defaults take anyway
 
-    def test_a_plan_is_written_and_valid(self, tmp_path):
-        made = self.write(tmp_path, 600.0)
+    def test_a_plan_is_written_and_valid(self, write, tmp_path):
+        made = write(600.0)
         config = load_config(tmp_path / "mine.yaml")
         text = (tmp_path / "mine.yaml").read_text()
         assert "# Plan for 10min: the space 'photos-96' at 96 x 96 pixels" in text
@@ -142,11 +152,11 @@ class TestTime:
             == made.plan.own["train.supernet.epochs"]
         )
 
-    def test_smaller_images_where_the_time_is_short(self, tmp_path):
-        assert self.write(tmp_path, 600.0, each=5e-2).size < 96
+    def test_smaller_images_where_the_time_is_short(self, write):
+        assert write(600.0, each=5e-2).size < 96
 
-    def test_too_short_for_any(self, tmp_path):
+    def test_too_short_for_any(self, write, tmp_path):
         with pytest.raises(ConfigError, match="too short"):
-            self.write(tmp_path, 20.0, each=5e-2)
+            write(20.0, each=5e-2)
         assert not (tmp_path / "mine.yaml").exists()
         assert not (tmp_path / "mine-space.yaml").exists()

@@ -116,7 +116,7 @@ AFTER_SUPERNET = ["estimate", "sample", "check", "search", *NETWORKS]
     ("change", "redone"),
     [
         ("search.limits=[latency=20%]", ["search", *NETWORKS]),
-        ("search.estimator=additive-log", ["search", *NETWORKS]),
+        pytest.param("search.estimator=additive-log", ["search", *NETWORKS], marks=pytest.mark.slow),
         ("finetune.learning_rate=0.02", ["finetune", "export", "report"]),
         ("compare.random=3", ["compare", "report"]),
         ("export.formats=[onnx]", ["export", "report"]),
@@ -124,10 +124,12 @@ AFTER_SUPERNET = ["estimate", "sample", "check", "search", *NETWORKS]
         ("measure.table=other.json", ["measure", "search", *NETWORKS]),
         ("measure.backend=torch", []),  # with a table nothing is measured
         ("estimate.passes=5", ["estimate", "check", "search", *NETWORKS]),
-        ("sample.count=8", ["sample", "check", "search", *NETWORKS]),
+        pytest.param("sample.count=8", ["sample", "check", "search", *NETWORKS], marks=pytest.mark.slow),
         ("check.resamples=11", ["check"]),
         ("train.checkpoint_seconds=7", []),
-        ("train.supernet.learning_rate=0.02", ["train.supernet", *AFTER_SUPERNET]),
+        pytest.param(
+            "train.supernet.learning_rate=0.02", ["train.supernet", *AFTER_SUPERNET], marks=pytest.mark.slow
+        ),
         ("train.heaviest.learning_rate=0.02", ["train.heaviest", "train.supernet", *AFTER_SUPERNET]),
         ("data.seed=3", [*TRAIN, *AFTER_SUPERNET]),
     ],

@@ -41,7 +41,7 @@ def test_the_k_best_are_the_k_best(stagewise, data, count):
 
 
 @given(problem=problems(), within=st.floats(0, 3))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_all_near_optimal_are_listed(problem, within):
     truth = sorted_values(problem)
     found = best_architectures(problem, within=within)
@@ -84,7 +84,7 @@ def test_bad_questions_are_refused():
 
 
 @given(problem=problems(limits=2))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_relaxations_of_infeasible_problems_work_and_are_minimal(problem):
     assume(brute_force(problem) is None)
     report = explain_infeasible(problem)
@@ -129,7 +129,7 @@ def test_price_is_the_gain_on_the_frontier():
 
 
 @given(problem=problems(limits=1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_explanations_add_up(problem):
     found = solve(problem)
     assume(found.architecture is not None)

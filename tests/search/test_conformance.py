@@ -11,9 +11,13 @@ from binas.testing import ObjectiveOracle, bilinear_cases, cases_for, check_case
 SETTINGS = {"bcfw": {"iterations": 200, "restarts": 2}, "evolution": {"iterations": 60}}
 
 
+def brief(name):
+    return make_solver(name, **SETTINGS.get(name, {}))
+
+
 def params():
     for name in SOLVERS:
-        solver = make_solver(name, **SETTINGS.get(name, {}))
+        solver = brief(name)
         for case in cases_for(solver):
             yield pytest.param(on_a_supernet(solver, case), case, id=f"{name}-{case.name}")
 
@@ -30,6 +34,12 @@ class RestrictedOracle(ObjectiveOracle):
 
     def __init__(self, problem):
         super().__init__(restricted(problem) or problem)
+
+
+@pytest.fixture(autouse=True)
+def members_as_brief_as_alone(monkeypatch):
+    """best-of asks other solvers, which are tried with these settings themselves."""
+    monkeypatch.setattr("binas.search.solvers.best_of.make_solver", brief)
 
 
 @pytest.mark.parametrize(("solver", "case"), list(params()))

@@ -58,7 +58,7 @@ class TestDeadline:
 
 @pytest.mark.parametrize("solver", ["auto", "frontier"])
 @given(problem=problems(), number=st.integers(0, 12))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_what_is_known_in_time_is_true(problem, number, solver):
     best = brute_force(problem)
     answer = make_solver(solver).solve(problem, Options(looks(number)))
@@ -74,7 +74,7 @@ def test_what_is_known_in_time_is_true(problem, number, solver):
 
 
 @given(problem=problems(limits=1), number=st.integers(0, 30))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_frontier_in_time_is_certified(problem, number):
     problem = problem.with_limits(())
     whole = frontier(problem, "latency")

@@ -32,20 +32,20 @@ def agree(problem, solver):
 
 @pytest.mark.parametrize("solver", ["auto", "frontier", "milp"])
 @given(problem=problems())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_matches_brute_force(problem, solver):
     agree(problem, solver)
 
 
 @pytest.mark.parametrize("solver", ["auto", "frontier"])
 @given(problem=problems(stagewise=True))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_interactions_inside_a_stage_stay_exact(problem, solver):
     agree(problem, solver)
 
 
 @given(problem=problems(limits=1), scale=st.floats(1e-3, 1e3), shift=st.floats(-1e3, 1e3))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_scaling_and_shifting_the_objective_changes_nothing(problem, scale, shift):
     objective = problem.objective
     other = BilinearObjective(objective.base * scale + shift, objective.values.map(lambda x: x * scale))
@@ -67,7 +67,7 @@ def test_auto_equals_milp_on_larger_instances(seed, limits):
 
 
 @given(problem=problems(limits=2), multipliers=st.lists(st.floats(0, 5), min_size=2, max_size=2))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_every_multiplier_gives_an_upper_bound(problem, multipliers):
     best = brute_force(problem)
     terms = build_terms(problem, limit_rows(problem))

@@ -35,19 +35,19 @@ def check(problem):
 
 
 @given(problem=problems())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_equals_brute_force(problem):
     check(problem)
 
 
 @given(problem=problems(stagewise=True, limits=1))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_equals_brute_force_with_interactions(problem):
     check(problem)
 
 
 @given(problem=problems())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_bounds_drop_nothing_that_matters(problem):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("binas.search.fold.BOUND_ROWS", 1)

@@ -43,7 +43,7 @@ def dual_bound(values, costs, groups, budget):
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(knapsacks(), st.floats(0, 1))
 def test_the_greedy_value_equals_the_dual_bound(case, share):
     values, costs, groups = case
@@ -146,7 +146,7 @@ def test_bad_input_is_named(values, costs, groups):
 
 
 @given(knapsacks(), st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_several_limits_agree_with_a_linear_program(case, seed):
     from scipy.optimize import linprog
 

@@ -25,7 +25,7 @@ def beats(data, a, b):
 
 @pytest.mark.parametrize("rows", [2, 3])
 @given(data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_complete_for_one_and_two_costs(rows, data):
     matrix = data.draw(labels(rows))
     kept = pareto(matrix)
@@ -38,7 +38,7 @@ def test_complete_for_one_and_two_costs(rows, data):
 
 
 @given(matrix=labels(4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_with_more_costs_only_beaten_labels_are_dropped(matrix):
     kept = pareto(matrix)
     assert len(set(kept.tolist())) == len(kept)

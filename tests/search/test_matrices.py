@@ -13,7 +13,7 @@ from binas.testing import make_problem, make_space, stagewise_cases
 
 
 @given(problem=problems())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_same_objective_and_same_feasible_set_on_all_architectures(problem):
     paper, tight, layout = paper_form(problem), tight_form(problem), problem.space.layout
     for architecture in enumerate_all(problem.space)[:300]:

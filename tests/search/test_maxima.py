@@ -74,7 +74,7 @@ def test_solvers_match_brute_force(solver, problem):
 
 
 @given(problem=with_maximum(stagewise=True))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_interactions_inside_a_stage_stay_exact(problem):
     best, found = brute_force(problem), solve(problem)
     assert (found.accuracy is None) == (best is None)
@@ -83,7 +83,7 @@ def test_interactions_inside_a_stage_stay_exact(problem):
 
 @pytest.mark.parametrize("traced", ["latency", "params"])
 @given(data=st.data(), stagewise=st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_frontiers_match_brute_force(traced, data, stagewise):
     problem = data.draw(with_maximum(stagewise=stagewise))
     limits = [limit for limit in problem.limits if not (limit.cost == traced and limit.lower)]
@@ -111,7 +111,7 @@ def test_the_k_best(problem, count):
 
 
 @given(problem=with_maximum(tight=True))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_infeasible_limits_are_explained(problem):
     if brute_force(problem) is not None:
         with pytest.raises(ProblemError, match="nothing to explain"):

@@ -16,7 +16,7 @@ from binas.testing import make_problem, make_space
 
 
 @given(problem=problems())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_what_keeps_the_limits_stays(problem):
     smaller = reachable(problem)
     kept = {x for x in enumerate_all(problem.space) if evaluate(problem, x).feasible}

@@ -65,7 +65,7 @@ def knapsacks(draw):
     return values, costs, np.repeat(np.arange(len(sizes)), sizes), float(draw(st.integers(-10, 15)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(knapsacks())
 def test_lemmas_one_group_is_fractional_with_two_nonzeros_and_nothing_is_better(case):
     values, costs, groups, budget = case
@@ -136,7 +136,7 @@ def test_line_search_of_a_bilinear_objective_gives_gamma_one(blocks_of, seed):
             assert line_search(objective, point, target, gain) == 1.0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seed=SEEDS, share=st.floats(0.01, 1.0))
 def test_partial_curvature_of_a_bilinear_form_is_zero(seed, share):
     """C_f = sup 2/gamma^2 (f(y) - f(x) - (y - x)' grad f(x)), over one coordinate block, is zero."""

@@ -41,7 +41,7 @@ def test_a_column_from_its_flat_vector() -> None:
 
 
 class TestCosts:
-    @settings(max_examples=40)
+    @settings(max_examples=25)
     @given(
         spaces(max_stages=2, max_blocks=2).flatmap(
             lambda space: st.tuples(st.just(space), cost_tables(space))

@@ -51,7 +51,7 @@ def same(one: nn.Module, two: nn.Module) -> bool:
 
 @pytest.mark.parametrize(
     ("optimizer", "ema", "accumulate"),
-    [("sgd", 0.99, 1), ("adamw", None, 4)],
+    [("sgd", 0.99, 1), pytest.param("adamw", None, 4, marks=pytest.mark.slow)],
     ids=["sgd with average", "adamw with accumulation"],
 )
 def test_resumed_equals_uninterrupted_bit_for_bit(tmp_path, optimizer, ema, accumulate):

@@ -53,7 +53,7 @@ def alone(run, tmp_path_factory):
     return train_shared(with_processes(run, 1), both, [str(tmp_path_factory.mktemp("alone")), 0], 3)
 
 
-@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_as_many_processes_as_you_like_train_the_same(run, alone, tmp_path, processes):
     """Three shards in two processes: one of them has two."""
     assert same(alone, train_shared(with_processes(run, processes), both, [str(tmp_path), 0], 3))
@@ -99,7 +99,11 @@ def failing(run, team, progress, how):
 
 
 @pytest.mark.parametrize(
-    ("how", "kind", "text"), [("killed", WorkerError, "signal 9"), ("error", ConfigError, "enough")]
+    ("how", "kind", "text"),
+    [
+        ("killed", WorkerError, "signal 9"),
+        pytest.param("error", ConfigError, "enough", marks=pytest.mark.slow),
+    ],
 )
 def test_a_process_that_leaves_takes_the_training_down_and_says_why(run, how, kind, text):
     with pytest.raises(kind, match=text):

@@ -6,6 +6,8 @@ check_solver(MySolver())          # raises AssertionError with the name of the c
 
 from __future__ import annotations
 
+from functools import cache
+
 from binas.search.problem import evaluate
 from binas.search.result import SearchResult, Status
 from binas.search.solve import solve
@@ -13,12 +15,18 @@ from binas.search.solvers import Solver, make_solver
 from binas.testing.cases import Case, bilinear_cases, depths_cases, quadratic_cases, stagewise_cases
 
 
+@cache
+def _all_cases() -> tuple[Case, ...]:
+    """Made once, so that the optimum of each is found once for all solvers."""
+    return (*bilinear_cases(), *stagewise_cases(), *depths_cases(), *quadratic_cases())
+
+
 def cases_for(solver: Solver) -> list[Case]:
     """The cases whose objective and limits the solver says it can take."""
     can = solver.capabilities
     return [
         case
-        for case in (*bilinear_cases(), *stagewise_cases(), *depths_cases(), *quadratic_cases())
+        for case in _all_cases()
         if case.problem.objective.kind in can.objectives
         and (can.max_limits is None or len(case.problem.limits) <= can.max_limits)
         and (can.lower_limits or not any(limit.lower for limit in case.problem.limits))

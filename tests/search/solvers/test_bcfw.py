@@ -63,7 +63,7 @@ def problems(draw):
     return problem.with_limits(limits)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(problems())
 def test_an_answer_is_feasible_and_never_better_than_the_best(problem):
     best, result = brute_force(problem), solve(problem, "bcfw", restarts=4)
@@ -77,7 +77,7 @@ def test_an_answer_is_feasible_and_never_better_than_the_best(problem):
         assert result.accuracy <= best + 1e-9
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(problems())
 def test_with_one_limit_there_is_an_answer_whenever_one_exists(problem):
     problem = problem.with_limits(problem.limits[:1])
@@ -85,7 +85,7 @@ def test_with_one_limit_there_is_an_answer_whenever_one_exists(problem):
     assert answered == (brute_force(problem) is not None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(problems(), st.integers(0, 168))
 def test_repair_ends_feasible_and_leaves_what_is_feasible_alone(problem, index):
     problem = problem.with_limits(problem.limits[:1])
@@ -138,7 +138,7 @@ def test_repair_goes_deeper_where_that_is_cheaper():
     assert str(repaired(Domain(problem), space.parse("a"))) == "a-tiny"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1000), st.floats(0.1, 0.9))
 def test_steps_count_fixed_parts_and_costs_per_depth(seed, share):
     problem = with_depth_costs(make_problem(SMALL, seed), seed)
@@ -149,7 +149,7 @@ def test_steps_count_fixed_parts_and_costs_per_depth(seed, share):
         assert domain.use(point)[0] <= domain.bounds[0] + 1e-9
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problems(), st.integers(0, 100))
 def test_start_points_keep_one_limit_and_are_probabilities(problem, seed):
     problem = problem.with_limits(problem.limits[:1])
@@ -172,7 +172,7 @@ def test_the_anchor_of_several_limits_keeps_them_all():
     assert (domain.use(anchor(domain)) <= domain.bounds + 1e-6).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problems())
 def test_cheapest_is_the_brute_force_minimum(problem):
     for limit, row in zip(problem.limits, Domain(problem).rows, strict=True):
@@ -181,7 +181,7 @@ def test_cheapest_is_the_brute_force_minimum(problem):
         assert found == pytest.approx(high if limit.lower else low)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problems(), st.integers(0, 168))
 def test_rows_at_architectures_are_their_costs(problem, index):
     architecture = enumerate_all(SMALL)[index]

@@ -49,7 +49,7 @@ def test_a_stage_without_blocks_has_only_beta():
     assert [block.part for block in stage_blocks(space)] == ["alpha", "beta", "beta"]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 1000), st.floats(0, 1), st.booleans())
 def test_an_answer_is_feasible_and_never_better_than_the_best(seed, share, lower):
     problem = limited(seed, share, lower)

@@ -115,13 +115,13 @@ AFTER_SUPERNET = ["estimate", "sample", "check", "search", *NETWORKS]
 @pytest.mark.parametrize(
     ("change", "redone"),
     [
-        ("search.limits=[latency=20%]", ["search", *NETWORKS]),
+        pytest.param("search.limits=[latency=20%]", ["search", *NETWORKS], marks=pytest.mark.slow),
         pytest.param("search.estimator=additive-log", ["search", *NETWORKS], marks=pytest.mark.slow),
         ("finetune.learning_rate=0.02", ["finetune", "export", "report"]),
         ("compare.random=3", ["compare", "report"]),
         ("export.formats=[onnx]", ["export", "report"]),
         ("report.cost=macs", ["report"]),
-        ("measure.table=other.json", ["measure", "search", *NETWORKS]),
+        pytest.param("measure.table=other.json", ["measure", "search", *NETWORKS], marks=pytest.mark.slow),
         ("measure.backend=torch", []),  # with a table nothing is measured
         ("estimate.passes=5", ["estimate", "check", "search", *NETWORKS]),
         pytest.param("sample.count=8", ["sample", "check", "search", *NETWORKS], marks=pytest.mark.slow),
@@ -131,7 +131,7 @@ AFTER_SUPERNET = ["estimate", "sample", "check", "search", *NETWORKS]
             "train.supernet.learning_rate=0.02", ["train.supernet", *AFTER_SUPERNET], marks=pytest.mark.slow
         ),
         ("train.heaviest.learning_rate=0.02", ["train.heaviest", "train.supernet", *AFTER_SUPERNET]),
-        ("data.seed=3", [*TRAIN, *AFTER_SUPERNET]),
+        pytest.param("data.seed=3", [*TRAIN, *AFTER_SUPERNET], marks=pytest.mark.slow),
     ],
 )
 def test_a_change_redoes_only_what_depends_on_it(copied, config, monkeypatch, change, redone):

@@ -12,7 +12,7 @@ from binas.testing.paper_example import write_paper_example
 from tiny_run import small_pages, write_config
 
 
-@pytest.fixture(autouse=True, scope="package")
+@pytest.fixture(autouse=True, scope="module")
 def few_numbers():
     """Pages of runs are made often here, and are read in the folder of the report."""
     with small_pages():

@@ -8,7 +8,7 @@ import binas
 from tiny_run import call, one_thread, small_pages, write_config
 
 
-@pytest.fixture(autouse=True, scope="package")
+@pytest.fixture(autouse=True, scope="module")
 def few_numbers():
     """Pages of runs are made often here, and are read in the folder of the report."""
     with small_pages():

@@ -5,6 +5,7 @@ import torch
 from small_networks import BOTTLENECK, MBCONV, MIXED, SOME_SQUEEZE
 
 from binas.supernet import Supernet
+from binas.supernet.layers import reading_weight, typical_size
 
 SPACES = [MBCONV, BOTTLENECK, MIXED, SOME_SQUEEZE]
 
@@ -30,14 +31,24 @@ def test_the_heaviest_network_computes_what_it_did(space):
         assert torch.allclose(net(images, space.extreme()), before, atol=1e-4)
 
 
-@pytest.mark.parametrize(("space", "layer"), [(MBCONV, "project"), (BOTTLENECK, "restore")])
-def test_channels_are_sorted_by_what_the_next_layer_takes_from_them(space, layer):
+@pytest.mark.parametrize(
+    ("space", "norm", "layer"), [(MBCONV, "depthwise", "project"), (BOTTLENECK, "middle", "restore")]
+)
+def test_channels_are_sorted_by_their_size_and_what_the_next_layer_takes_of_them(space, norm, layer):
     net = supernet(space)
-    before = getattr(net.block(0, 0), layer).importance()
+    block = net.block(0, 0)
+    largest = block.choices[-1]
+    passed = getattr(block, norm).norm(f"k{largest.kernel}" if space is MBCONV else largest.norm)
+    torch.nn.init.uniform_(passed.weight)
+
+    def importance():
+        read = list(getattr(block, layer).weights.values())[-1]
+        return reading_weight(read) * typical_size(passed)
+
+    before = importance()
     assert not torch.equal(before, before.sort(descending=True).values)
     net.start_from(space.extreme())
-    after = getattr(net.block(0, 0), layer).importance()
-    assert torch.allclose(after, before.sort(descending=True).values)
+    assert torch.allclose(importance(), before.sort(descending=True).values)
 
 
 def test_small_kernels_and_private_norms_start_from_the_large_ones():

@@ -57,12 +57,13 @@ class _Sums:
 
 def norms_of(network: nn.Module) -> list[Norm]:
     """Every norm with running statistics."""
-    return [module for module in network.modules() if isinstance(module, Norm)]
+    found = [module for module in network.modules() if isinstance(module, Norm)]
+    return [norm for norm in found if norm.running_mean is not None]
 
 
 @contextmanager
 def brisk_statistics(network: nn.Module, batches: int) -> Iterator[None]:
-    """Running statistics that keep up with a phase of so many batches: r <- (1 - m) r + m s, m at least 0.1 or 10 / batches.
+    """Running statistics that keep up with a phase of so many batches: r <- (1 - m) r + m s, m >= min(0.1, 10 / batches).
 
     They remember about 1 / m batches. Weights of others often come with m = 0.01, made for hundreds of thousands of steps:
     after a hundred, a third of what a network is judged by would still be statistics of the one it was made of.

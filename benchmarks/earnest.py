@@ -114,6 +114,13 @@ def main(setup: Setup, text: str) -> int:
     )
     parser.add_argument("--data", type=Path, help="where the images are, if not where the configuration says")
     parser.add_argument("--out", type=Path, help="folder of the run")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a setting of the configuration; the record names it",
+    )
     parser.add_argument("--seconds", type=float, default=20.0, help="time of one session of measuring widths")
     parser.add_argument(
         "--without-published",
@@ -146,15 +153,17 @@ def main(setup: Setup, text: str) -> int:
         **(setup.changes(options.data) if options.data else {}),
         **(setup.quick if options.quick else {}),
     }
+    sets = [f"{key}={json.dumps(value)}" for key, value in changes.items()] + options.set
     folder = options.out or CACHE / (f"{setup.name}-quick" if options.quick else setup.name)
     start = time.perf_counter()
-    do_run(setup, folder, changes)
+    do_run(setup, folder, sets)
     took = time.perf_counter() - start
     published = () if options.without_published else tuple(options.published or PUBLISHED)
     most = QUICK_SHARE if options.quick else 60 * options.share
     effort = Effort(options.seconds, most, published, options.limits)
     found = compare(open_run(folder), folder.with_name(f"{folder.name}-scaled"), effort)
-    about = {"name": setup.name, "quick": options.quick, "seconds_now": round(took), **machine()}
+    about = {"name": setup.name, "quick": options.quick, "set": options.set, "seconds_now": round(took)}
+    about |= machine()
     result = {**about, **found}
     result["missed"] = [] if options.quick else missed(result, setup.heaviest)
     print(markdown(result))
@@ -171,10 +180,10 @@ def machine() -> dict[str, Any]:
     return {"date": f"{datetime.now(UTC):%Y-%m-%d}", "cpu": cpu_name(), "cores": usable_cores()}
 
 
-def do_run(setup: Setup, folder: Path, changes: Mapping[str, Any]) -> None:
+def do_run(setup: Setup, folder: Path, sets: Sequence[str]) -> None:
     """``binas run``, in a process of its own; what is done already is not done again."""
-    sets = [part for key, value in changes.items() for part in ("--set", f"{key}={json.dumps(value)}")]
-    command = [sys.executable, "-m", "binas", "run", str(setup.config), "--out", str(folder), *sets]
+    given = [part for item in sets for part in ("--set", item)]
+    command = [sys.executable, "-m", "binas", "run", str(setup.config), "--out", str(folder), *given]
     done = subprocess.run(command, check=False)
     if done.returncode:
         sys.exit(done.returncode)
@@ -579,7 +588,8 @@ def record(result: Mapping[str, Any]) -> None:
     name = result["name"]
     write_text(RESULTS / f"{name}.json", dump_json(dict(result)))
     plot_rivals(picture(result), DOCS.parent / "images" / f"{name}.png")
-    command = f"python benchmarks/{name.replace('-', '_')}.py --record"
+    given = [f"--set {item}" for item in result["set"]]
+    command = " ".join([f"python benchmarks/{name.replace('-', '_')}.py", *given, "--record"])
     where = (
         f"{result['cpu']}, {result['cores']} cores, seed {result['seed']}, {result['images']:,} test images"
     )

@@ -21,6 +21,7 @@ from torch.nn import functional
 from binas.base.errors import DataError
 from binas.data.config import AugmentConfig
 from binas.data.dataset import ImageData
+from binas.supernet.rows import side_by_side
 
 SMALL = 64  # up to this many pixels a side, images are padded and cropped, not resized, and policies are CIFAR-10's
 ERASED_SHARE = (0.02, 0.33)  # of the area, and height to width, as in the paper on random erasing
@@ -128,7 +129,7 @@ def normalise(images: Tensor, mean: tuple[float, ...], std: tuple[float, ...]) -
     scale = torch.tensor([1 / (top * s) for s in std], device=images.device).view(1, -1, 1, 1)
     offset = torch.tensor([-m / s for m, s in zip(mean, std, strict=True)], device=images.device)
     floats = images.to(torch.float32, memory_format=torch.channels_last)
-    return torch.addcmul(offset.view(1, -1, 1, 1), floats, scale)
+    return side_by_side(torch.addcmul(offset.view(1, -1, 1, 1), floats, scale))
 
 
 def resize(images: Tensor, side: int) -> Tensor:
@@ -138,7 +139,7 @@ def resize(images: Tensor, side: int) -> Tensor:
         return images
     size = round(height * side / min(height, width)), round(width * side / min(height, width))
     smaller = functional.interpolate(images, size=size, mode="bilinear", antialias=True)
-    return smaller.contiguous(memory_format=torch.channels_last)
+    return side_by_side(smaller)
 
 
 def shift(images: Tensor, padding: int, generator: Generator) -> Tensor:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor, nn
 
 from binas.base.errors import ModelError, SpaceError
+from binas.supernet.rows import joined, parts
 
 Group = tuple[int, slice]
 
@@ -52,9 +52,8 @@ class ElasticBlock(nn.Module, ABC):
 
     def run(self, x: Tensor, groups: Sequence[Group]) -> Tensor:
         """Run rows sorted by rank of config, each group with its own; groups are (config, rows) in order."""
-        rows = torch.split(x, [own.stop - own.start for _, own in groups])
-        parts = [self(own, config) for (config, _), own in zip(groups, rows, strict=True)]
-        return parts[0] if len(parts) == 1 else torch.cat(parts)
+        rows = parts(x, [own.stop - own.start for _, own in groups])
+        return joined([self(own, config) for (config, _), own in zip(groups, rows, strict=True)])
 
 
 def body_of(plain: nn.Module, wanted: nn.Module) -> list[nn.Module]:

@@ -15,10 +15,12 @@ from torch import Tensor, nn
 
 from binas.base.errors import SpaceError
 from binas.space.families import DEFAULT_RULES, ConvShape, NetworkRules, SqueezeShape
+from binas.supernet.depthwise import filter_channels
 from binas.supernet.plain import ConvNorm, SqueezeExcite, initialise_convolution, padded
 from binas.supernet.rows import as_images, as_rows
 
 SHARED = "shared"
+NARROW = 8  # channels up to which matrix products are several times slower than convolutions (measured: AVX2, 1 thread)
 
 
 class ElasticNorm(nn.Module):
@@ -167,15 +169,14 @@ class ElasticConv(nn.Module):
 
     def _convolve(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         kernel = weight.shape[-1]
-        if kernel == 1 and self.stride == 1 and not self.depthwise:
+        if kernel == 1 and self.stride == 1 and not self.depthwise and min(weight.shape[:2]) > NARROW:
             return pointwise(x, weight, bias)
-        x, padding = padded(x, kernel, self.stride, self.rules)
-        if self.training and min(padding) and x.shape[-1] < kernel:
-            # The CPU library differentiates filters larger than the image several times slower.
-            margin = min(*padding, -(-(kernel - x.shape[-1]) // 2))
-            x = F.pad(x, (margin, margin, margin, margin))
-            padding = padding[0] - margin, padding[1] - margin
-        return F.conv2d(x, weight, bias, self.stride, padding, 1, len(weight) if self.depthwise else 1)
+        x, (rows, columns) = padded(x, kernel, self.stride, self.rules)
+        if self.depthwise and rows == columns:
+            return filter_channels(x, weight, bias, self.stride, rows)
+        return F.conv2d(
+            x, weight, bias, self.stride, (rows, columns), 1, len(weight) if self.depthwise else 1
+        )
 
     def start_from(self, kernel: int = 1, norm: str = SHARED) -> None:
         """Give smaller kernels the centre of ``kernel``, and all other norms the values of ``norm``."""

@@ -23,6 +23,7 @@ from binas.supernet.families import ElasticBlock, Group, body_of
 from binas.supernet.folded import FoldedMBConv, Run
 from binas.supernet.layers import ElasticConv, ElasticSqueezeExcite
 from binas.supernet.plain import PlainBlock, activation_layer
+from binas.supernet.rows import joined, parts
 
 T = TypeVar("T", int, str)
 
@@ -83,11 +84,10 @@ class ElasticMBConv(ElasticBlock):
         if not recording and not torch.is_autocast_enabled(x.device.type):
             return FoldedMBConv(self, [choice for choice, _ in runs]).run(x, runs)
         widths = [list(alike) for _, alike in groupby(runs, lambda run: (run[0].width, run[0].activation))]
-        rows = torch.split(x, [sum(map(_count, alike)) for alike in widths])
-        parts = [
-            part for alike, own in zip(widths, rows, strict=True) for part in self._one_width(own, alike)
-        ]
-        out = parts[0] if len(parts) == 1 else torch.cat(parts)
+        rows = parts(x, [sum(map(_count, alike)) for alike in widths])
+        out = joined(
+            [part for alike, own in zip(widths, rows, strict=True) for part in self._one_width(own, alike)]
+        )
         return out + x if self.skip else out
 
     def _one_width(self, x: Tensor, runs: Sequence[Run]) -> list[Tensor]:
@@ -101,20 +101,20 @@ class ElasticMBConv(ElasticBlock):
     def _filtered(self, expanded: Tensor, runs: Sequence[Run], act: nn.Module) -> list[Tensor]:
         """The depth-wise filter once per kernel; then one tensor per run."""
         kernels = [(kernel, list(alike)) for kernel, alike in groupby(runs, lambda run: run[0].kernel)]
-        rows = torch.split(expanded, [sum(map(_count, alike)) for _, alike in kernels])
-        parts: list[Tensor] = []
+        rows = parts(expanded, [sum(map(_count, alike)) for _, alike in kernels])
+        inner: list[Tensor] = []
         for (kernel, alike), own in zip(kernels, rows, strict=True):
             filtered = act(self.depthwise(own, own.shape[1], kernel, f"k{kernel}"))
-            parts += torch.split(filtered, [_count(run) for run in alike])
-        return parts
+            inner += parts(filtered, [_count(run) for run in alike])
+        return inner
 
     def _squeezed(self, inner: Sequence[Tensor], choices: Sequence[Choice]) -> list[Tensor]:
         """Squeeze-excite where a choice has it; the two small layers run once per reduced width."""
         out = list(inner)
         for reduced, where in _places(choice.reduced for choice in choices).items():
             if self.squeeze is not None and reduced:
-                pooled = torch.cat([inner[i].mean((2, 3)) for i in where])
-                gates = torch.split(self.squeeze.gates(pooled, reduced), [len(inner[i]) for i in where])
+                pooled = joined([inner[i].mean((2, 3)) for i in where])
+                gates = parts(self.squeeze.gates(pooled, reduced), [len(inner[i]) for i in where])
                 for i, gate in zip(where, gates, strict=True):
                     out[i] = inner[i] * gate
         return out
@@ -123,8 +123,8 @@ class ElasticMBConv(ElasticBlock):
         """The projection; each private BatchNorm sees all its rows at once, whatever their kernel."""
         out = [self.project.convolve(part, self.outputs) for part in inner]
         for name, where in _places(choice.norm for choice in choices).items():
-            joined = torch.cat([out[i] for i in where]) if len(where) > 1 else out[where[0]]
-            normalised = torch.split(self.project.norms[name](joined), [len(out[i]) for i in where])
+            rows = joined([out[i] for i in where])
+            normalised = parts(self.project.norms[name](rows), [len(out[i]) for i in where])
             for i, part in zip(where, normalised, strict=True):
                 out[i] = part
         return out

@@ -24,8 +24,8 @@ from binas.supernet.blueprint import blueprint_of
 from binas.supernet.families import ElasticBlock
 from binas.supernet.paths import Paths, PathTables, check_relaxed, paths_of
 from binas.supernet.plain import Head, initialise
-from binas.supernet.plan import BlockPlan, Order, plan_batch
-from binas.supernet.rows import take
+from binas.supernet.plan import BlockPlan, plan_batch
+from binas.supernet.rows import Order, joined, side_by_side, take
 from binas.supernet.static import StaticNetwork
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of mallopt, in malloc.h
@@ -167,7 +167,7 @@ class Supernet(nn.Module):
 
     def _enter(self, images: Tensor) -> Tensor:
         """The stem, in the memory layout in which slices of rows and convolutions are fastest."""
-        x: Tensor = self.stem(images.contiguous(memory_format=torch.channels_last))
+        x: Tensor = self.stem(side_by_side(images))
         return x
 
     def _check_images(self, images: Tensor) -> None:
@@ -230,8 +230,7 @@ def _run_stage(
         if plan.groups:
             out = block.run(x, plan.groups)
             x = out if scores is None else _scored(out, x, scores[:, b], plan.images)
-    parts = [part for part in (*done, x) if len(part)]
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+    return joined([part for part in (*done, x) if len(part)])
 
 
 def _scored(out: Tensor, entering: Tensor, scores: Tensor, images: Order) -> Tensor:

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from binas.supernet.families import Group
 from binas.supernet.paths import Indices
-
-Order = NDArray[np.int64]
+from binas.supernet.rows import Order
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from binas.supernet.plan import Order
+Order = NDArray[np.int64]
 
 
 def as_rows(x: Tensor) -> Tensor:
@@ -19,6 +21,26 @@ def as_rows(x: Tensor) -> Tensor:
 def as_images(rows: Tensor, n: int, height: int, width: int) -> Tensor:
     """(n * h * w, c) as (n, c, h, w) in channels_last."""
     return rows.view(n, height, width, -1).permute(0, 3, 1, 2)
+
+
+def side_by_side(x: Tensor) -> Tensor:
+    """(n, c, h, w) in channels_last, said so that it is seen: one channel looks the same in any layout.
+
+    Convolutions take grey images for the other layout otherwise, and keep it for all layers that follow.
+    """
+    last = x.contiguous(memory_format=torch.channels_last)
+    height, width = x.shape[2:]
+    return last.as_strided(x.shape, (height * width, 1, width, 1)) if x.shape[1] == 1 else last
+
+
+def parts(x: Tensor, sizes: Sequence[int]) -> Sequence[Tensor]:
+    """Neighbouring rows of ``x``, so many each; the gradient of one part that is all of ``x`` costs nothing."""
+    return [x] if len(sizes) == 1 else torch.split(x, list(sizes))
+
+
+def joined(given: Sequence[Tensor]) -> Tensor:
+    """Rows of all parts one after another; one part is itself, not a copy."""
+    return given[0] if len(given) == 1 else torch.cat(list(given))
 
 
 def take(x: Tensor, order: Order | None) -> Tensor:

@@ -29,7 +29,9 @@ from binas.base.interrupts import Interrupted, noted, postponed
 from binas.data.augment import Augmentation, resize
 from binas.data.dataset import ImageData
 from binas.data.images import Batch, moved
+from binas.supernet.depthwise import fast_filters
 from binas.supernet.network import keep_memory
+from binas.supernet.rows import side_by_side
 from binas.training.calibration import brisk_statistics
 from binas.training.checkpoint import (
     Checkpoint,
@@ -88,7 +90,7 @@ def together(steps: Sequence[Step]) -> Step:
     return Step(
         first.epoch,
         first.batch,
-        images,
+        side_by_side(images),
         labels,
         indices,
         torch.cat(others) if others else None,
@@ -196,6 +198,7 @@ class _Training:
             with (
                 self._statistics(),
                 brisk_statistics(self.network, job.phase.epochs * self.batches),
+                fast_filters(self.network),
                 nullcontext() if job.team.first else postponed(),
             ):  # others end with the first
                 while self.epoch < job.phase.epochs:

@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from small_networks import MIXED, SPACES, fresh, images, make, scrambled, stage  # noqa: E402
 
 from binas.base.errors import ArchitectureError, BinasError, SpaceError  # noqa: E402
+from binas.contributions.strata import odds_around  # noqa: E402
 from binas.space import SearchSpace, load_space, sample_many  # noqa: E402
 from binas.supernet import (  # noqa: E402
     Supernet,
@@ -140,6 +141,15 @@ class TestSampling:
         one = generator()
         seen = torch.cat([sample_paths(SPACES["small"], 4, one, 2)[1][:, 0, 0] for _ in range(100)])
         assert len(seen.unique()) == 12
+
+    def test_groups_by_odds_are_few_and_as_likely_as_the_odds_say(self) -> None:
+        space, one = SPACES["small"], generator()
+        odds = odds_around(space, [0.2, 0.4])
+        drawn = [sample_paths(space, 16, one, 2, odds)[1][:, 0, 0] for _ in range(2000)]
+        assert max(len(configs.unique()) for configs in drawn) == 2
+        shares = torch.bincount(torch.cat(drawn), minlength=12) / (16 * 2000)
+        wanted = torch.tensor([sum(item.share((0, 0), c) for item in odds) / 2 for c in range(12)])
+        assert (shares - wanted).abs().max() < 0.03
 
     def test_seeds(self) -> None:
         first, again, other = (sample_paths(MIXED, 20, generator(seed))[1] for seed in (1, 1, 2))

@@ -41,16 +41,17 @@ def sample_paths(
 ) -> Paths:
     """A uniform path for each of ``count`` images: every depth and every config equally likely.
 
-    With ``odds`` every image draws one of them, and its path by that (groups are then not formed).
+    With ``odds`` every image draws one of them, and its path by that.
 
     With ``groups`` = G each block draws G distinct configs and a random partition of the images into G equal
     parts, one part per config. Each image alone is still uniform; one step touches fewer weights, in larger
-    groups. None is the paper's sampling.
+    groups. None is the paper's sampling. By odds one is drawn for all images, and G cards of each block's deck, which
+    may be the same config: each image alone still takes a config as likely as the odds say.
     """
     if count < 1 or (groups is not None and groups < 1):
         raise ArchitectureError(f"paths need at least one image and one group, got {count} and {groups}.")
     if odds:
-        return _drawn_by(space, count, generator, odds)
+        return _drawn_by(space, count, generator, odds, groups)
     depths = torch.empty((count, len(space.stages)), dtype=torch.int64)
     configs = torch.full((count, len(space.stages), space.max_depth), -1, dtype=torch.int64)
     for s, stage in enumerate(space.stages):
@@ -62,14 +63,16 @@ def sample_paths(
     return depths, configs
 
 
-def _drawn_by(space: SearchSpace, count: int, generator: torch.Generator, odds: Sequence[Odds]) -> Paths:
-    """Paths by odds, each image by one of them."""
-    turns = torch.randint(len(odds), (count,), generator=generator)
+def _drawn_by(
+    space: SearchSpace, count: int, generator: torch.Generator, odds: Sequence[Odds], groups: int | None
+) -> Paths:
+    """Paths by odds, each image by one of them, or with groups all by one."""
+    turns = torch.randint(len(odds), (1 if groups else count,), generator=generator).expand(count)
     depths = torch.empty((count, len(space.stages)), dtype=torch.int64)
     configs = torch.full((count, len(space.stages), space.max_depth), -1, dtype=torch.int64)
 
-    def drawn(place: tuple[int, int]) -> Tensor:
-        shares = torch.rand(count, generator=generator)
+    def drawn(place: tuple[int, int], hands: int | None) -> Tensor:
+        shares = _shares(count, generator, hands)
         picks = torch.empty(count, dtype=torch.int64)
         for number, item in enumerate(odds):
             deck = torch.from_numpy(item.decks[place])
@@ -78,10 +81,17 @@ def _drawn_by(space: SearchSpace, count: int, generator: torch.Generator, odds: 
         return picks
 
     for s, stage in enumerate(space.stages):
-        depths[:, s] = torch.tensor(stage.depths)[drawn((s, DEPTH))]
+        depths[:, s] = torch.tensor(stage.depths)[drawn((s, DEPTH), None)]
         for b in range(len(stage.blocks)):
-            configs[:, s, b] = torch.where(depths[:, s] > b, drawn((s, b)), -1)
+            configs[:, s, b] = torch.where(depths[:, s] > b, drawn((s, b), groups), -1)
     return depths, configs
+
+
+def _shares(count: int, generator: torch.Generator, hands: int | None) -> Tensor:
+    """Where in a deck each image draws, uniform in 0..1: all on their own, or in so many equal groups."""
+    if hands is None or hands >= count:
+        return torch.rand(count, generator=generator)
+    return torch.rand(hands, generator=generator)[torch.randperm(count, generator=generator) % hands]
 
 
 def nearer_heaviest(space: SearchSpace, paths: Paths, share: float, generator: torch.Generator) -> Paths:

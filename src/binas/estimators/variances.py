@@ -11,7 +11,7 @@ integrates the constant c out, the restricted likelihood does not fall when ever
 goes to zero where nothing speaks for its kind of effect.
 
 A round takes n^3 operations. Where all effects lie in few directions U (n, r), orthonormal, with 1 = U U'1 and
-K_k = U U'K_k, all of it happens there: V = U A U' + v_0 (I - U U') with A = U'VU, so beyond them is noise alone, n - r times.
+K_k = U U'K_k, all of it happens there: V = U A U' + v_0 (I - U U') with A = U'VU, and beyond is noise alone, n - r times.
 """
 
 from __future__ import annotations

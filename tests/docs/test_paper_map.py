@@ -103,6 +103,13 @@ def test_nothing_of_the_paper_is_left_out():
     assert not [item for item in wanted if item not in text]
 
 
+@pytest.mark.parametrize("page", ["explanation/insights.md", "reference/paper-example.md"])
+def test_insights_are_figure_8(page):
+    """It was called figure 6 here, which is accuracy against latency."""
+    text = (HOUSE / "docs" / page).read_text(encoding="utf-8")
+    assert set(re.findall(r"[Ff]igure (\d+)", text)) == {"8"}
+
+
 def test_every_experiment_is_in_the_map():
     text = MAP.read_text(encoding="utf-8")
     by_command = text.partition("## Tables and figures by command")[2]

@@ -88,7 +88,7 @@ def step(observed: Observed, variances: Array) -> tuple[float, Array]:
     total = noise * np.eye(len(values))
     for variance, matrix in zip(variances, matrices, strict=False):
         total += variance * matrix
-    factor = np.linalg.cholesky(total)
+    factor = np.asarray(np.linalg.cholesky(total), dtype=np.float64)
     inverse = invert_lower(factor)
     projector = inverse.T @ inverse
     ones = projector @ observed.ones

@@ -15,6 +15,9 @@ per cost, at quantiles of the table). Peers see the same networks as one-hot row
 among them; the best of the samples is the best network seen. Optuna looks up as many networks under each limit anew, and
 answers with the best it saw. Values: mean over seeds +- standard error.
 
+Every part (one method, one draw of networks) is kept in benchmarks/.cache/tables as soon as it is measured: a run that was
+stopped, or asked for some methods only, goes on with what is missing. Parts of other code, tables or peers are not taken.
+
 Searching: on NAS-Bench-Macro every solver searches the space with an estimator that it takes; on Accel-NASBench the proof
 over all 1.0e11 networks, with costs added up over stages (least squares), beside SCIP.
 
@@ -31,10 +34,9 @@ import sys
 import tempfile
 import time
 import warnings
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,7 @@ from binas.tables import Column, Cost, Sample, Samples
 from binas.tables.units import parse_unit
 from binas.testing.tables import accel_space, read_accel_nasbench, read_nas_bench_macro
 from estimators import additive_cost
+from parts import Parts, state_of
 from predictors import Target, judge
 
 QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -57,6 +60,7 @@ OURS = ("ridge", "effects", "within-stage", "bilinear", "quadratic", "pairs", "g
 READING = ("additive", "additive-log", "additive-logit")
 # "depths" needs pairs of depths, for which few look-ups give no clear evidence.
 CORRECTED = ("corrected", "corrected-within-stage")
+ZCU102 = "latency_zcu102_ms"
 FOLDS = 10  # "all" is all but a tenth, on which it is judged
 SLOW = {
     "Optuna TPE": 300,
@@ -66,7 +70,18 @@ SLOW = {
     "gaussian-process": 1000,
     "MLPRegressor": 1000,
 }
-BEST = "best of the samples"
+BEST, OPTUNA = "best of the samples", "Optuna"
+MACRO_FILE, ACCEL_FILE = "nas_bench_macro_cifar10.json", "accel_nasbench.csv"
+CACHE = Path(__file__).parent / ".cache" / "tables"
+ROOMS = (
+    "base",
+    "space",
+    "tables",
+    "contributions",
+    "estimators",
+    "search",
+)  # of the package: what figures depend on
+PEERS = ("numpy", "scipy", "sklearn", "optuna", "pyscipopt")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +125,7 @@ class Table:
 
 
 def macro_table(folder: Path) -> Table:
-    records = read_nas_bench_macro(folder / "nas_bench_macro_cifar10.json")
+    records = read_nas_bench_macro(folder / MACRO_FILE)
     costs = {
         name: np.array([float(getattr(r, name)) for r in records.values()]) for name in ("flops", "params")
     }
@@ -119,7 +134,7 @@ def macro_table(folder: Path) -> Table:
 
 
 def accel_table(folder: Path) -> Table:
-    records = read_accel_nasbench(folder / "accel_nasbench.csv")
+    records = read_accel_nasbench(folder / ACCEL_FILE)
     names = [
         name for name in next(iter(records.values())).costs if name.startswith(("latency", "throughput"))
     ]
@@ -212,10 +227,11 @@ class Row:
         return f"{self.samples:7}  {self.method:26}{tau}  {regret}{self.seconds:9.1f}"
 
 
-def summary(table: Table, count: int, method: str, found: Sequence[tuple[float, float, float]]) -> Row:
+def summary(table: Table, count: int, method: str, found: Sequence[Sequence[float | None]]) -> Row:
     """Of (Kendall, regret, seconds) of every seed."""
-    values = np.array(found)
-    mean, error = values.mean(axis=0), values.std(axis=0, ddof=1) / math.sqrt(len(values))
+    values = np.array(found, dtype=float)
+    mean = values.mean(axis=0)
+    error = values.std(axis=0, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else np.full(3, math.nan)
     return Row(table.name, count, method, mean[0], error[0], mean[1], error[1], mean[2])
 
 
@@ -223,45 +239,51 @@ def compare(
     table: Table,
     counts: Sequence[int],
     seeds: range,
-    ours: Sequence[str],
-    studies: Sequence[str],
-    only: Sequence[str] | None,
+    methods: Sequence[str],
+    others: Mapping[str, Callable[[int], Any]],
+    parts: Parts,
 ) -> list[Row]:
-    """Every method with every number of networks, or ``only`` some; ``studies`` are Optuna's."""
+    """Every method with every number of networks, but slow ones with many; ``others`` are peers by name."""
     print(
         f"\n{table.name}: {len(table.items):,} networks, {len(table.limits())} limits, {len(seeds)} seeds\n"
         f"samples  {'method':26}{'Kendall':>16}  {'regret, points':>15}{'CPU s':>9}"
     )
-    rows, others = [], peers()
+    rows = []
     for count in counts:
-        found = defaultdict[str, list[tuple[float, float, float]]](list)
-        allowed = [name for name in (*ours, *others) if count <= SLOW.get(name, len(table.items))]
-        allowed = [name for name in allowed if only is None or name in only]
-        for seed in seeds:
-            seen = table.draw(count, seed)
-            unseen = np.setdiff1d(np.arange(len(table.items)), seen)
-            for name in allowed:
-                start = time.process_time()
-                predicted = (
-                    peer_predictions(table, others[name], seen, seed)
-                    if name in others
-                    else our_predictions(table, name, seen, seed)
-                )
-                seconds = time.process_time() - start
-                lost = float(np.mean(table.regrets(predicted.__getitem__)))
-                found[name].append((kendall(predicted[unseen], table.accuracy[unseen]), lost, seconds))
-            for name in studies:
-                if count <= SLOW[name] and (only is None or name in only):
-                    start = time.process_time()
-                    lost = optuna_regret(table, name, count, seed)
-                    found[name].append((math.nan, lost, time.process_time() - start))
-            known = np.full(len(table.items), -np.inf)
-            known[seen] = table.accuracy[seen]
-            found[BEST].append((math.nan, float(np.mean(table.regrets(known.__getitem__))), 0.0))
-        for name, values in found.items():
-            rows.append(summary(table, count, name, values))
-            print(rows[-1].line(), flush=True)
+        for name in methods:
+            if count <= SLOW.get(name, len(table.items)):
+                found = [
+                    parts.take(
+                        f"{table.name}, {count}, seed {seed}, {name}",
+                        partial(measure, table, name, others.get(name), count, seed),
+                    )
+                    for seed in seeds
+                ]
+                rows.append(summary(table, count, name, found))
+                print(rows[-1].line(), flush=True)
     return rows
+
+
+def measure(
+    table: Table, name: str, peer: Callable[[int], Any] | None, count: int, seed: int
+) -> list[float | None]:
+    """Kendall on the networks not seen (None for a method that predicts nothing), regret, CPU seconds."""
+    start, seen = time.process_time(), table.draw(count, seed)
+    if name.startswith(OPTUNA):
+        return [None, optuna_regret(table, name, count, seed), time.process_time() - start]
+    if name == BEST:
+        known = np.full(len(table.items), -np.inf)
+        known[seen] = table.accuracy[seen]
+        return [None, float(np.mean(table.regrets(known.__getitem__))), 0.0]
+    predicted = (
+        our_predictions(table, name, seen, seed)
+        if peer is None
+        else peer_predictions(table, peer, seen, seed)
+    )
+    seconds = time.process_time() - start
+    unseen = np.setdiff1d(np.arange(len(table.items)), seen)
+    tau = kendall(predicted[unseen], table.accuracy[unseen])
+    return [float(tau), float(np.mean(table.regrets(predicted.__getitem__))), seconds]
 
 
 SOLVED = {
@@ -279,35 +301,51 @@ SOLVED = {
 }
 
 
-def search_macro(table: Table, count: int, seeds: range) -> list[dict[str, Any]]:
+def search_macro(table: Table, count: int, seeds: range, parts: Parts) -> list[dict[str, Any]]:
     """Every solver searches the whole space of NAS-Bench-Macro."""
-    records = dict(zip(table.items, table.accuracy.tolist(), strict=True))
-    costs = {name: _cost(table, name) for name in table.costs}
     print(
         f"\n{table.name}, {count} look-ups, searched\n{'solver':18}{'with':10}{'regret':>16}{'below proven':>16}{'CPU s':>8}"
     )
-    found = defaultdict[str, list[tuple[float, float, float]]](list)
-    for seed in seeds:
-        samples = table.samples(table.draw(count, seed))
-        learned = {name: make_estimator(name, None, samples) for name in set(SOLVED.values())}
-        for cost, most in table.limits():
-            best = table.accuracy[table.costs[cost] <= most].max()
-            proven = {}
-            for solver, name in SOLVED.items():
-                if solver == "miqcp" and not is_installed("pyscipopt"):
-                    continue
-                problem = SearchProblem.build(learned[name], costs, [Limit(cost, most)])
-                start = time.process_time()
-                result = solve(problem, solver, seed=seed)
-                seconds = time.process_time() - start
-                proven.setdefault(name, solve(problem, "auto").accuracy)
-                behind = proven[name] - (result.accuracy or 0.0)
-                found[solver].append((best - records[result.architecture], behind, seconds))
-    return [_searched(table, name, SOLVED[name], values, len(seeds)) for name, values in found.items()]
+    found = [
+        parts.take(f"{table.name}, {count}, seed {seed}, searched", partial(search_seed, table, count, seed))
+        for seed in seeds
+    ]
+    return [
+        _searched(table, name, SOLVED[name], [value for one in found for value in one[name]], len(seeds))
+        for name in found[0]
+    ]
+
+
+def search_seed(table: Table, count: int, seed: int) -> dict[str, list[list[float]]]:
+    """(Regret, points below the proven optimum, CPU seconds) of every solver under every limit."""
+    samples = table.samples(table.draw(count, seed))
+    learned = {name: make_estimator(name, None, samples) for name in set(SOLVED.values())}
+    able = [name for name in SOLVED if name != "miqcp" or is_installed("pyscipopt")]
+    found: dict[str, list[list[float]]] = {name: [] for name in able}
+    costs = {name: _cost(table, name) for name in table.costs}
+    for cost, most in table.limits():
+        problems = {
+            name: SearchProblem.build(item, costs, [Limit(cost, most)]) for name, item in learned.items()
+        }
+        proven = {name: solve(problem, "auto").accuracy or 0.0 for name, problem in problems.items()}
+        for solver in able:
+            value = search_once(table, problems[SOLVED[solver]], solver, seed)
+            found[solver].append([value[0], proven[SOLVED[solver]] - value[1], value[2]])
+    return found
+
+
+def search_once(table: Table, problem: SearchProblem, solver: str, seed: int) -> tuple[float, float, float]:
+    """Regret, predicted accuracy and CPU seconds of one answer."""
+    start = time.process_time()
+    result = solve(problem, solver, seed=seed)
+    seconds, limit = time.process_time() - start, problem.limits[0]
+    best = table.accuracy[table.costs[limit.cost] <= limit.value].max()
+    reached = table.accuracy[table.items.index(result.architecture)]  # type: ignore[arg-type]
+    return float(best - reached), result.accuracy or 0.0, seconds
 
 
 def _searched(
-    table: Table, name: str, estimator: str, found: Sequence[tuple[float, float, float]], seeds: int
+    table: Table, name: str, estimator: str, found: Sequence[Sequence[float]], seeds: int
 ) -> dict[str, Any]:
     values = np.array(found).reshape(seeds, -1, 3).mean(axis=1)
     mean, error = values.mean(axis=0), values.std(axis=0, ddof=1) / math.sqrt(seeds)
@@ -342,7 +380,7 @@ def optuna_kinds(table: Table) -> tuple[str, ...]:
     if not is_installed("optuna"):
         print(f"without Optuna: {pip_line('optuna')}")
         return ()
-    return ("Optuna TPE", "Optuna NSGA-II")
+    return (f"{OPTUNA} TPE", f"{OPTUNA} NSGA-II")
 
 
 def optuna_regret(table: Table, name: str, count: int, seed: int) -> float:
@@ -350,7 +388,7 @@ def optuna_regret(table: Table, name: str, count: int, seed: int) -> float:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    kind = optuna.samplers.TPESampler if name == "Optuna TPE" else optuna.samplers.NSGAIISampler
+    kind = optuna.samplers.TPESampler if name.endswith("TPE") else optuna.samplers.NSGAIISampler
     number = {item: i for i, item in enumerate(table.items)}
     lost = []
     for cost, most in table.limits():
@@ -391,37 +429,61 @@ def _optuna(
 
 
 def prove_accel(
-    table: Table, count: int, quantiles: Sequence[float], scip_seconds: float
+    table: Table, count: int, quantiles: Sequence[float], scip_seconds: float, parts: Parts
 ) -> list[dict[str, Any]]:
     """The best of all 1.0e11 networks with all pairs, proven; SCIP on the same problem for some seconds."""
-    estimator = make_estimator("pairs", None, table.samples(table.draw(count, 0)))
-    name = "latency_zcu102_ms"
-    known = np.flatnonzero(~np.isnan(table.costs[name]))
-    rows = np.column_stack([np.ones(len(known)), table.space.layout.rows([table.items[i] for i in known])])
-    fitted = np.linalg.lstsq(rows, table.costs[name][known], rcond=None)[0]
-    cost = Cost("latency", parse_unit("ms"), float(fitted[0]), Column.from_flat(table.space, fitted[1:]))
     print(
         f"\n{table.name}, all pairs from {count} networks, latency on the ZCU102 added up over stages\n"
         f"{'limit':>8}  {'solver':14}{'predicted':>10}{'gap':>8}{'CPU s':>8}"
     )
-    found = []
+    proofs, found = Proofs(table, count), []
     for quantile in quantiles:
-        limit = Limit("latency", float(np.nanquantile(table.costs[name], quantile)))
-        problem = SearchProblem.build(estimator, {"latency": cost}, [limit])
         for solver in ("branch-bound", *(["miqcp"] if is_installed("pyscipopt") else [])):
-            start = time.process_time()
-            result = solve(problem, solver, time_limit=scip_seconds if solver == "miqcp" else None)
-            row = {
-                "limit": limit.value, "solver": solver, "status": str(result.status),
-                "predicted": result.accuracy, "gap": result.gap, "seconds": time.process_time() - start,
-            }  # fmt: skip
+            most = scip_seconds if solver == "miqcp" else None
+            part = f"{table.name}, {count}, quantile {quantile}, {solver}, {most} s"
+            row = parts.take(part, partial(proofs.prove, quantile, solver, most))
             found.append(row)
-            gap = math.nan if result.gap is None else result.gap
+            predicted, gap = (math.nan if row[key] is None else row[key] for key in ("predicted", "gap"))
             print(
-                f"{limit.value:5.2f} ms  {solver:14}{result.accuracy or math.nan:10.3f}{gap:8.3f}{row['seconds']:8.2f}",
+                f"{row['limit']:5.2f} ms  {solver:14}{predicted:10.3f}{gap:8.3f}{row['seconds']:8.2f}",
                 flush=True,
             )
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class Proofs:
+    """Searches of the whole space of Accel-NASBench with all pairs, learned from ``count`` networks."""
+
+    table: Table
+    count: int
+
+    @cached_property
+    def estimator(self) -> Any:
+        """Of the networks of seed 0."""
+        return make_estimator("pairs", None, self.table.samples(self.table.draw(self.count, 0)))
+
+    @cached_property
+    def cost(self) -> Cost:
+        """Latency on the ZCU102, least squares over stages."""
+        table, latency = self.table, self.table.costs[ZCU102]
+        known = np.flatnonzero(~np.isnan(latency))
+        rows = np.column_stack([
+            np.ones(len(known)), table.space.layout.rows([table.items[i] for i in known])
+        ])  # fmt: skip
+        fitted = np.linalg.lstsq(rows, latency[known], rcond=None)[0]
+        return Cost("latency", parse_unit("ms"), float(fitted[0]), Column.from_flat(table.space, fitted[1:]))
+
+    def prove(self, quantile: float, solver: str, time_limit: float | None) -> dict[str, Any]:
+        """One solver under the limit at a quantile of the table."""
+        limit = Limit("latency", float(np.nanquantile(self.table.costs[ZCU102], quantile)))
+        problem = SearchProblem.build(self.estimator, {"latency": self.cost}, [limit])
+        start = time.process_time()
+        result = solve(problem, solver, time_limit=time_limit)
+        return {
+            "limit": limit.value, "solver": solver, "status": str(result.status),
+            "predicted": result.accuracy, "gap": result.gap, "seconds": time.process_time() - start,
+        }  # fmt: skip
 
 
 def targets(rows: Sequence[Row], proofs: Sequence[Mapping[str, Any]], all_but: int) -> dict[str, Target]:
@@ -465,6 +527,7 @@ def main() -> int:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", help="these methods only")
     parser.add_argument("--no-search", action="store_true", help="estimators only")
+    parser.add_argument("--fresh", action="store_true", help="forget the parts that were measured before")
     options = parser.parse_args()
     folder = os.environ.get("BINAS_TABLES")
     if folder is None:
@@ -473,7 +536,9 @@ def main() -> int:
         return 0
     count = options.seeds or (2 if options.quick else 5)
     seeds = range(options.first_seed, options.first_seed + count)
-    rows, searched, proofs, most = [], [], [], 0
+    state = state_of(ROOMS, [Path(__file__), Path(folder) / MACRO_FILE, Path(folder) / ACCEL_FILE], PEERS)
+    parts = Parts.of(CACHE, state, options.fresh)
+    rows, searched, proofs, most, others = [], [], [], 0, peers()
     for name in [options.table] if options.table else ["macro", "accel"]:
         table = (macro_table if name == "macro" else accel_table)(Path(folder))
         all_but = len(table.items) - len(table.items) // FOLDS
@@ -483,16 +548,19 @@ def main() -> int:
         if options.quick:
             ours = [item for item in ours if item != "mlp"]
         studies = () if options.quick else optuna_kinds(table)
-        rows += compare(table, [n or all_but for n in asked], seeds, ours, studies, options.only)
+        methods = [
+            item for item in (*ours, *others, *studies) if options.only is None or item in options.only
+        ]
+        rows += compare(table, [n or all_but for n in asked], seeds, [*methods, BEST], others, parts)
         if options.no_search:
             continue
         if name == "macro":
-            searched = search_macro(table, 100, seeds)
+            searched = search_macro(table, 100, seeds, parts)
         else:
             most = all_but
             quantiles = QUANTILES[1:4:2] if options.quick else QUANTILES
             proofs = prove_accel(
-                table, 300 if options.quick else 1000, quantiles, 5.0 if options.quick else 30.0
+                table, 300 if options.quick else 1000, quantiles, 5.0 if options.quick else 30.0, parts
             )
     figures = targets(rows, proofs, most or 4155)
     good = judge(figures)

@@ -6,7 +6,8 @@ import pytest
 from binas.base.errors import EstimatorError
 from binas.base.statistics import kendall
 from binas.estimators import AdditivePredictor, PairsEstimator, load_predictor
-from binas.estimators.pairs import effects_of
+from binas.estimators.pairs import effects_of, observed
+from binas.estimators.variances import Observed, choose_variances, step
 from binas.search import SearchProblem, solve
 from binas.space import Config, SearchSpace, Stage, enumerate_all, load_space
 from binas.tables import Sample, Samples
@@ -53,6 +54,24 @@ def test_kinds_of_effects() -> None:
     ]  # fmt: skip
     plain = [kind.name for kind in effects_of(small_space((((1,), (3,)), ((2,), (2, 2)))))]
     assert plain == ["config", "pairs, config"]  # no options, one depth each
+
+
+def test_sums_over_choices_are_looked_at_where_they_lie() -> None:
+    """In the span of the choices the likelihood is, but for a constant, that of all samples; so are the variances."""
+    rows, effects = SPACE.layout.rows(ITEMS[:150]), effects_of(SPACE, with_pairs=False)
+    values = -np.log(1 - ACCURACY[:150] / 100)
+    small = observed(effects, rows, values)
+    whole = Observed.of([kind.between(rows, rows) for kind in effects], values)
+    assert len(small.values) < small.count == whole.count == 150
+    assert small.spread == pytest.approx(whole.spread)
+    tried = [np.full(len(effects) + 1, 0.1), np.linspace(0.01, 1.0, len(effects) + 1)]
+    few, all_of_them = ([step(item, v) for v in tried] for item in (small, whole))
+    assert few[0][0] - few[1][0] == pytest.approx(all_of_them[0][0] - all_of_them[1][0])
+    for own, other in zip(few, all_of_them, strict=True):
+        np.testing.assert_allclose(own[1], other[1], rtol=1e-6, atol=1e-9)
+    (found, noise), (expected, also) = choose_variances(small), choose_variances(whole)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-9)
+    assert noise == pytest.approx(also, rel=1e-4)
 
 
 def test_the_form_is_what_the_posterior_says(fitted: PairsEstimator) -> None:

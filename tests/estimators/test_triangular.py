@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from binas.estimators.triangular import BLOCK, PANEL, factorise, solve_lower, solve_lower_transposed
+from binas.estimators.triangular import (
+    BLOCK,
+    PANEL,
+    factorise,
+    invert_lower,
+    solve_lower,
+    solve_lower_transposed,
+)
 
 SIZES = [1, 2, BLOCK, BLOCK + 1, PANEL - 1, PANEL, 2 * PANEL + 3]
 
@@ -32,6 +39,16 @@ def test_systems_are_solved_without_a_look_above_the_diagonal(size, columns):
     assert np.allclose(solve_lower(factor, right), linalg.solve_triangular(lower, right, lower=True))
     expected = linalg.solve_triangular(lower, right, lower=True, trans="T")
     assert np.allclose(solve_lower_transposed(factor, right), expected)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_an_inverse_is_lower_triangular_too(size):
+    factor = factorise(positive(size))
+    lower = np.tril(factor)
+    factor[np.triu_indices(size, 1)] = np.nan
+    inverse = invert_lower(factor)
+    assert np.allclose(inverse @ lower, np.eye(size), atol=1e-8)
+    assert not np.triu(inverse, 1).any()
 
 
 def test_what_is_not_positive_definite_is_refused():

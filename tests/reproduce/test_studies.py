@@ -41,6 +41,7 @@ from binas.reproduce._base import (
 )
 from binas.reproduce.networks import FOUND, HAND, RANDOM, Shown, tuned_networks
 from binas.reproduce.page import Section, render
+from binas.reproduce.ranking import CEILING
 from binas.reproduce.studies import NAMES, experiments, reproduce
 from binas.run.config import load_config, save_config
 from binas.run.run import Run, open_run
@@ -205,6 +206,23 @@ def test_what_ranking_is_judged_by_chose_nothing(run: Run) -> None:
     (images,) = {row.images for row in unseen.rows}
     assert images is not None
     assert abs(images - most) <= run.space.classes  # of all classes alike
+
+
+def test_ranking_is_held_against_size_alone_and_the_noise_ceiling(run: Run) -> None:
+    (found,) = reproduce(run, run.folder.parent / "found", ["ranking"], "tiny")
+    rows = {str(row["predictor"]): row for row in found.finding.rows}
+    assert list(rows)[-2:] == ["MACs only", CEILING]
+    assert f"{rows[CEILING]['kendall']:.3f}" in found.finding.sentence
+    for metric in ("kendall", "spearman", "pearson", "mse"):
+        assert {metric, f"{metric} low", f"{metric} high"} <= set(found.finding.rows[0])
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_ask_as_many_seeds_as_error_bars_need(name: str) -> None:
+    preset = PRESETS[name]
+    assert preset.seeds >= 5  # the paper's figure 7
+    assert preset.rival_seeds >= 3
+    assert len(PRESETS["full"].limits) >= 11  # as many as the paper's
 
 
 def test_the_command_is_kept_as_it_was_given(run: Run, tmp_path: Path) -> None:

@@ -162,14 +162,12 @@ def choose_estimator(
     if samples is None or len(samples) < LEAST:
         return _unjudged(contributions, samples)
     bench = _Bench(contributions, samples, folds, seed)
-    predictions, left_out = bench.predictions()
+    tried, left_out = bench.tried()
+    predictions = {name: predicted for name, (predicted, _) in tried.items()}
     parts = {} if contributions is None else ablation(BilinearEstimator(contributions), samples.architectures)
     judged = report({**predictions, **parts}, samples, macs, limits, resamples, seed)
     rows = _candidate_rows(predictions, samples, judged, resamples, seed)
-    rows = [
-        row.model_copy(update={"calibration": bench.calibration(row.name, predictions[row.name])})
-        for row in rows
-    ]
+    rows = [row.model_copy(update={"calibration": tried[row.name][1]}) for row in rows]
     if macs is not None and len(samples) >= ENOUGH:
         rows = _with_regret(rows, predictions, samples, np.asarray(macs, dtype=np.float64), resamples, seed)
     best = min(rows, key=lambda item: item.behind)
@@ -218,31 +216,25 @@ class _Bench:
     folds: int
     seed: int
 
-    def predictions(self) -> tuple[dict[str, Array], dict[str, str]]:
-        """Accuracies in percent by name of the candidate, and why others have none."""
-        predictions, left_out = dict[str, Array](), dict[str, str]()
-        for candidate in candidates().values():
-            if not candidate.automatic:
-                continue
+    def tried(self) -> tuple[dict[str, tuple[Array, Calibration]], dict[str, str]]:
+        """Held-out accuracies in percent and their calibration by name of the candidate, and why others have none."""
+        found, left_out = dict[str, tuple[Array, Calibration]](), dict[str, str]()
+        for name in (item.name for item in candidates().values() if item.automatic):
             try:
-                make_estimator(
-                    candidate.name, self.contributions, self.samples
-                ).objective()  # ready for a search
-                predictions[candidate.name] = predict_held_out(
-                    candidate.name, self.contributions, self.samples, self.folds, self.seed
-                )
+                found[name] = self._try(name)
             except EstimatorError as error:
-                left_out[candidate.name] = str(error)
-        if not predictions:
+                left_out[name] = str(error)
+        if not found:
             raise EstimatorError(several("no estimator can be judged", list(left_out.values())))
-        return predictions, left_out
+        return found, left_out
 
-    def calibration(self, name: str, predicted: Array) -> Calibration:
-        """The line from held-out predictions to measured accuracies."""
+    def _try(self, name: str) -> tuple[Array, Calibration]:
+        """Held-out predictions, and the line from them to measured accuracies; an error where no search could use it."""
         estimator, drawn = make_estimator(name, self.contributions, self.samples), self.samples.architectures
-        return calibrate(
-            predicted, self.samples, own_errors(estimator, drawn, mean_gradient(estimator, drawn))
-        )
+        estimator.objective()
+        predicted = predict_held_out(name, self.contributions, self.samples, self.folds, self.seed)
+        own = own_errors(estimator, drawn, mean_gradient(estimator, drawn))
+        return predicted, calibrate(predicted, self.samples, own)
 
 
 def predict_held_out(

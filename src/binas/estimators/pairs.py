@@ -17,6 +17,7 @@ is the form of the paper's estimator, which every solver takes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -28,7 +29,7 @@ from binas.estimators.learned import QuadraticForm
 from binas.estimators.links import get_link
 from binas.estimators.objective import BilinearObjective
 from binas.estimators.process import Posterior
-from binas.estimators.variances import choose_variances
+from binas.estimators.variances import Observed, choose_variances
 from binas.space.space import SearchSpace
 from binas.tables.entries import Column
 from binas.tables.samples import Samples
@@ -74,6 +75,22 @@ def effects_of(space: SearchSpace, with_pairs: bool = True) -> list[Effects]:
     if with_pairs:
         found += [Effects(f"pairs, {name}", np.hstack([f, depths]), True) for name, f in known.items()]
     return found
+
+
+def observed(effects: Sequence[Effects], rows: Array, values: Array) -> Observed:
+    """Values (n,) of rows z, to choose variances by.
+
+    Sums over choices lie in the span of 1 and the N columns of the rows, so with more samples than that they are looked at
+    there; pairs do not.
+    """
+    if any(kind.pairs for kind in effects) or rows.shape[1] + 1 >= len(rows):
+        return Observed.of([kind.between(rows, rows) for kind in effects], values)
+    basis = np.linalg.qr(np.column_stack([np.ones(len(rows)), rows]))[0]
+    centred = values - values.mean()
+    inside, seen = basis.T @ rows, basis.T @ centred
+    beyond = centred - basis @ seen
+    matrices = [kind.between(inside, inside) for kind in effects]
+    return Observed(matrices, seen, basis.sum(axis=0), len(rows) - len(seen), float(beyond @ beyond))
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +149,7 @@ class PairsEstimator(QuadraticForm):
         values = get_link(self.link).forward(samples.accuracy)
         effects = effects_of(samples.space, self.has_products)
         some = np.random.default_rng(self.seed).permutation(len(rows))[:CHOOSING]
-        matrices = [kind.between(rows[some], rows[some]) for kind in effects]
-        variances, noise = choose_variances(matrices, values[some])
+        variances, noise = choose_variances(observed(effects, rows[some], values[some]))
         kernel = PairsKernel(effects, variances, noise)
         posterior = Posterior(kernel, rows, values)
         self.linear_, self.quadratic_ = kernel.form(posterior)

@@ -35,6 +35,17 @@ def solve_lower_transposed(lower: Array, right: Array) -> Array:
     return np.concatenate([first, rest])
 
 
+def invert_lower(lower: Array) -> Array:
+    """L^-1 of a lower triangular L. Above the diagonal nothing is read."""
+    if (size := len(lower)) <= BLOCK:
+        return np.tril(np.linalg.inv(np.tril(lower)))
+    half, result = size // 2, np.zeros((size, size))
+    result[:half, :half] = first = invert_lower(lower[:half, :half])
+    result[half:, half:] = rest = invert_lower(lower[half:, half:])
+    result[half:, :half] = -rest @ (lower[half:, :half] @ first)
+    return result
+
+
 def factorise(matrix: Array) -> Array:
     """L with L L' = a symmetric positive definite matrix, in its place; above the diagonal stays what was there."""
     for start in range(0, len(matrix), PANEL):

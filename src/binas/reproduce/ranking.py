@@ -12,6 +12,7 @@ ESTIMATOR = "bilinear estimator"
 OURS = f"{ESTIMATOR}, factorial contributions (ours)"
 PAPERS = f"{ESTIMATOR}, the paper's protocol"
 NAMES = {"factorial": OURS, "paper": PAPERS}
+CEILING = "noise ceiling: a perfect predictor"
 
 
 def make(study: Study) -> Finding:
@@ -32,9 +33,10 @@ def make(study: Study) -> Finding:
         kind="points",
     )
     panel = Panel(title="", x="measured accuracy (%)", y="predicted accuracy (%)", series=(own,), equal=True)
-    return Finding(
-        sentence=_sentence(found), rows=tuple(row_of(item) for item in judgements), panels=(panel,)
-    )
+    rows = [row_of(item) for item in judgements]
+    if found.ceiling is not None:
+        rows.append({"predictor": CEILING, "kendall": rounded(found.ceiling.kendall)})
+    return Finding(sentence=_sentence(found), rows=tuple(rows), panels=(panel,))
 
 
 def row_of(item: Judgement, **more: str | int) -> Row:

@@ -26,7 +26,7 @@ from binas.space.files import save_space
 from binas.space.sampling import sample_many
 from binas.space.space import SearchSpace
 from binas.tables.entries import SpaceReference, reference
-from binas.version import __version__
+from binas.version import TOOL
 
 
 def export_blocks(
@@ -53,7 +53,7 @@ def export_blocks(
         progress.show(number / total, f"file {number} of {total}")
     save_space(space, folder / SPACE)
     made_for = SpaceReference.model_validate(reference(space))
-    manifest = Manifest(tool=f"binas {__version__}", space=made_for, batch=batch, files=tuple(files))
+    manifest = Manifest(tool=TOOL, space=made_for, batch=batch, files=tuple(files))
     manifest.save(folder)
     return manifest
 

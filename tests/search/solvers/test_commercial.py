@@ -14,7 +14,7 @@ from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.solvers import Options, make_solver, solver_class
-from binas.search.solvers._bilinear_program import pose
+from binas.search.solvers._bilinear_program import architecture_at, ones_of, pose
 from binas.space import enumerate_all
 from binas.tables.entries import Column
 from binas.testing import bilinear_cases, brute_force, check_case, make_problem, make_space
@@ -61,9 +61,9 @@ def test_forbidding_the_best_gives_the_next(name):
     program, found = pose(problem), []
     model = make_solver(name)._model(program, Options())
     for _ in wanted:
-        architecture = program.architecture(model.run(60.0).x)
+        architecture = architecture_at(program.space, model.run(60.0).x)
         found.append(evaluate(problem, architecture).accuracy)
-        model.forbid(program.ones(architecture))
+        model.forbid(ones_of(program.space, architecture))
     model.close()
     assert found == pytest.approx(wanted)
 

@@ -18,7 +18,8 @@ import torch
 from binas.base.errors import FileError, TableError
 from binas.base.files import exists, write_bytes
 from binas.base.progress import Progress
-from binas.costs.manifest import FILL_IN, FIXED, MANIFEST, SPACE, BlockFile, Manifest, Use
+from binas.costs.job import FIXED
+from binas.costs.manifest import FILL_IN, MANIFEST, SPACE, BlockFile, Manifest, Use
 from binas.costs.onnx_graph import to_onnx
 from binas.costs.workloads import SpaceWorkloads, Workload, network_workload, space_workloads
 from binas.space.architecture import Architecture

@@ -19,7 +19,6 @@ from binas.base.files import open_regular
 from binas.data.images import Pass
 
 MAX_PIXELS = 2**26  # 67 million: far above any photo, 270 MB decoded
-MAX_ENCODED_BYTES = 2**28
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")  # no format that starts another program
 ASPECTS = (3 / 4, 4 / 3)  # width to height of random parts
 TRIES = 10  # draws of a part that may not fit into an image

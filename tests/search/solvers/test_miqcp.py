@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import pytest
+from problems import BELOW_8, quadratic_problem
 
 from binas.base.errors import ProblemError, SolverClaimError
-from binas.estimators.objective import CallableObjective, QuadraticObjective
+from binas.estimators.objective import CallableObjective
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.reach import reachable
@@ -29,20 +29,9 @@ from binas.search.solvers._bilinear_program import (
 from binas.search.solvers.miqcp import Scip
 from binas.space import enumerate_all, load_space
 from binas.testing import bilinear_cases, brute_force, check_case, stagewise_cases
-from binas.testing.cases import VANISHING, make_cost, random_column, small_space
 from binas.testing.paper_example import paper_contributions, paper_costs
 
-BELOW_8 = (Limit("latency", 8.0),)
 CASES = {case.name: case for case in bilinear_cases()}
-
-
-def quadratic_problem(seed, limits=BELOW_8):
-    """Interactions everywhere (the matrix is not symmetric), depth zero allowed."""
-    space, rng = small_space(VANISHING), np.random.default_rng(seed)
-    size = space.alpha_size + space.beta_size
-    objective = QuadraticObjective(70.0, rng.normal(size=size), rng.normal(size=(size, size)))
-    costs = {"latency": make_cost(space, "latency", random_column(space, rng, 0.5, 5.0, depth=1.0))}
-    return SearchProblem(space, objective, costs, tuple(limits))
 
 
 def scaled(problem, factor):

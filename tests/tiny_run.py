@@ -14,7 +14,6 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-import torch
 from small_data import bars
 from small_networks import make, stage
 from typer.main import get_command
@@ -25,6 +24,7 @@ from binas.cli.main import app
 from binas.costs import analytic_costs
 from binas.space import save_space
 from binas.tables import Column, Cost, CostTable, parse_unit
+from binas.training.team import one_thread
 
 SPACE = make(
     "tiny",
@@ -73,15 +73,6 @@ def made_table(per_mac: float) -> CostTable:
     ]
     values = Column.build(SPACE, lambda s, i: 0.0, lambda s, b, c: per_mac * turned[s][b][c])
     return CostTable(SPACE, {"latency": Cost("latency", parse_unit("ms"), per_mac * macs.fixed, values)})
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Sums in the same order every time."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 # The commands of an app: typer makes all of them anew at every call, which takes as long as most calls.

@@ -8,6 +8,7 @@ from packaging.requirements import Requirement
 
 from binas.base.errors import MissingPackageError
 from binas.base.packages import EXTRAS, explain_import, missing, need, pip_line
+from binas.version import __version__
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DISTRIBUTIONS = {"PIL": "pillow"}  # where it is not called like the module
@@ -27,6 +28,12 @@ def test_all_and_dev_have_every_extra_that_needs_no_licence():
     (everything,) = map(Requirement, declared["all"])
     assert everything.extras == set(EXTRAS.values()) - {"cplex", "gurobi"}
     assert "binas[all]" in declared["dev"]
+
+
+def test_the_citation_and_the_changelog_name_the_version():
+    house = Path(__file__).parents[2]
+    assert f"\nversion: {__version__}\n" in (house / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## {__version__} " in (house / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def test_the_pip_line_names_each_extra_once():

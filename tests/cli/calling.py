@@ -14,7 +14,8 @@ from typing import Any
 from unittest import mock
 
 from binas.cli.main import main
-from tiny_run import built_once, one_thread
+from binas.training.team import one_thread
+from tiny_run import built_once
 
 
 @dataclass(frozen=True)

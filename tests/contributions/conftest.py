@@ -1,4 +1,4 @@
-"""Measurements of evaluators with known contributions; the networks here are small, so one thread is fastest."""
+"""Measurements of evaluators with known contributions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import torch
 
 from binas.contributions import Journal, Recorded
 from binas.contributions.design import Design
@@ -14,14 +13,6 @@ from binas.contributions.factorial import kinds_of
 from binas.contributions.outcomes import Outcomes
 from binas.contributions.passes import measure
 from binas.contributions.paths import balanced_paths
-
-
-@pytest.fixture(autouse=True, scope="package")
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @dataclass

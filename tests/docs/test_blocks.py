@@ -15,7 +15,8 @@ import pytest
 from pages import HOUSE, SLOW, blocks, commands, written_pages
 
 from binas.testing.paper_example import write_paper_example
-from tiny_run import call, one_thread, small_pages, write_config
+from binas.training.team import one_thread
+from tiny_run import call, small_pages, write_config
 
 JOURNAL = HOUSE / "benchmarks" / "results"  # records of what was run, not examples
 FILE = re.compile(r"[\w.-]+\.(?:yaml|json|csv|py)")  # a block with the name of a file above it is that file

@@ -19,7 +19,8 @@ from binas.data import normalise
 from binas.export import export_network, load_model
 from binas.export.card import draw
 from binas.export.graph import Graph
-from binas.export.graph_files import BATCHES, TOLERANCE, Parity, check_parity, onnx_file, torch_file
+from binas.export.graph_files import BATCHES, Parity, check_parity, onnx_file, torch_file
+from binas.supernet.weights.equality import TOLERANCE
 
 
 def some_bytes(count: int, seed: int = 5) -> torch.Tensor:

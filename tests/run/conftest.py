@@ -5,7 +5,8 @@ import shutil
 import pytest
 
 import binas
-from tiny_run import call, one_thread, small_pages, write_config
+from binas.training.team import one_thread
+from tiny_run import call, small_pages, write_config
 
 
 @pytest.fixture(autouse=True, scope="module")

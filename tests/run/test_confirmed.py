@@ -13,7 +13,7 @@ from binas.tasks.artefacts import ANSWERS
 from binas.tasks.sample import SAMPLE
 from binas.tasks.search import SEARCH
 from binas.training import evaluate_architecture
-from tiny_run import one_thread
+from binas.training.team import one_thread
 
 
 def search_again(folder, *changes):

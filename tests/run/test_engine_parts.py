@@ -24,7 +24,8 @@ from binas.tasks._base import Step
 from binas.tasks.measure import MEASURE
 from binas.tasks.outlook import Amount
 from binas.tasks.search import SEARCH
-from tiny_run import one_thread, write_config
+from binas.training.team import one_thread
+from tiny_run import write_config
 
 
 class Heard(Progress):

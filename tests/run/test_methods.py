@@ -21,7 +21,8 @@ from binas.tasks.methods import (
 from binas.tasks.oracle import oracle_of
 from binas.training import evaluate_architecture
 from binas.training.config import FinetuneSettings
-from tiny_run import call, one_thread
+from binas.training.team import one_thread
+from tiny_run import call
 
 LIMIT = "latency=50%"
 MEASURING = ["estimate", "sample", "check"]

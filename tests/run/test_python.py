@@ -16,7 +16,8 @@ from binas.tables import load_contributions, load_costs, load_samples
 from binas.tasks import all_tasks
 from binas.tasks.check import CheckSettings
 from binas.tasks.search import SearchSettings, open_problem
-from tiny_run import STEPS, one_thread
+from binas.training.team import one_thread
+from tiny_run import STEPS
 
 TASKS = all_tasks()
 

@@ -18,7 +18,8 @@ from binas.run.starter import smaller_start
 from binas.space import load_space
 from binas.tasks import all_steps
 from binas.tasks.outlook import Images, Outlook, Rates, guessed_rates
-from tiny_run import TRAIN, call, one_thread, write_config
+from binas.training.team import one_thread
+from tiny_run import TRAIN, call, write_config
 
 RATES = Rates(
     heaviest=2e-3,

@@ -23,7 +23,8 @@ from binas.run.run import open_run
 from binas.run.start import create_run
 from binas.tasks import all_steps
 from binas.tasks.artefacts import COMPARISONS, read_network
-from tiny_run import NETWORKS, STEPS, TRAIN, call, final, made_table, one_thread, run_json, write_config
+from binas.training.team import one_thread
+from tiny_run import NETWORKS, STEPS, TRAIN, call, final, made_table, run_json, write_config
 
 
 class Died(BaseException):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from binas.estimators.objective import BilinearObjective, StagewiseObjective
+from binas.estimators.objective import BilinearObjective, QuadraticObjective, StagewiseObjective
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
-from binas.testing.cases import make_cost, random_column, small_space
+from binas.testing.cases import VANISHING, make_cost, random_column, small_space
 
 SHAPES = st.lists(
     st.integers(1, 3)
@@ -22,6 +22,17 @@ SHAPES = st.lists(
     min_size=1,
     max_size=3,
 )
+
+BELOW_8 = (Limit("latency", 8.0),)
+
+
+def quadratic_problem(seed, limits=BELOW_8):
+    """Interactions everywhere (the matrix is not symmetric), depth zero allowed."""
+    space, rng = small_space(VANISHING), np.random.default_rng(seed)
+    size = space.alpha_size + space.beta_size
+    objective = QuadraticObjective(70.0, rng.normal(size=size), rng.normal(size=(size, size)))
+    costs = {"latency": make_cost(space, "latency", random_column(space, rng, 0.5, 5.0, depth=1.0))}
+    return SearchProblem(space, objective, costs, tuple(limits))
 
 
 @st.composite

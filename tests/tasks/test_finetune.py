@@ -42,14 +42,6 @@ def tune(run, architecture, name=None, progress=None):
     return Tuning(run, Team()).tune(architecture, name, progress)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A trained run with one fine-tuned network."""

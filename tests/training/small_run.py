@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import torch
 from small_data import bars
 from small_networks import MBCONV
 
@@ -15,6 +14,7 @@ from binas.run.engine import advance
 from binas.run.start import create_run
 from binas.space import save_space
 from binas.tasks.train import TRAIN
+from binas.training.team import one_thread
 
 PHASE = {"epochs": 1, "batch_size": 32, "learning_rate": 0.01}
 MULTI = {**PHASE, "distillation": {"share": 0.5}, "recalibration": 64}
@@ -31,8 +31,6 @@ def small_run(folder: Path) -> Path:
     }
     # JSON is YAML, and unlike PyYAML it repeats what appears twice
     (folder / "config.yaml").write_text(json.dumps(content))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    advance(create_run(folder / "run", load_config(folder / "config.yaml")), TRAIN.steps)
-    torch.set_num_threads(threads)
+    with one_thread():
+        advance(create_run(folder / "run", load_config(folder / "config.yaml")), TRAIN.steps)
     return folder / "run"

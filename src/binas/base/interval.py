@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+Z = 1.96  # standard errors of half a 95 % interval
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:

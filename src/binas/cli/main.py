@@ -35,7 +35,7 @@ from binas.cli import (  # noqa: E402
     space_commands,
     task_commands,
 )
-from binas.version import __version__  # noqa: E402
+from binas.version import TOOL  # noqa: E402
 
 gc.enable()
 
@@ -64,7 +64,7 @@ for room in (
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"binas {__version__}")
+        typer.echo(TOOL)
         raise typer.Exit
 
 

@@ -405,12 +405,11 @@ def report_reply(data: ReportData, path: Path, png: Path | None) -> Reply:
 
 def with_figures(reply: Reply, folder: Path, png: Path) -> Reply:
     """The same reply after the figures of a run's page were drawn into a folder."""
-    from binas.report.figures import figures
-    from binas.report.numbers import report_numbers
+    from binas.report.figures import write_figures
     from binas.run.run import open_run
     from binas.tasks.report import run_report
 
-    return reply.and_drew(*figures(report_numbers(run_report(open_run(folder))), png))
+    return reply.and_drew(*write_figures(run_report(open_run(folder)), png))
 
 
 _VIEWS: dict[str, View] = {

@@ -24,8 +24,7 @@ from scipy.sparse import csr_array
 from binas.contributions.outcomes import Array, Indices
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
-from binas.tables.entries import Column, Provenance, today
-from binas.version import __version__
+from binas.tables.entries import Column, Provenance
 
 
 def sparse_rows(space: SearchSpace, depths: Indices, configs: Indices) -> csr_array:
@@ -82,9 +81,7 @@ def table_of(
 ) -> Contributions:
     """A table in percent from shares (base, configs, depths), their covariance and numbers of evaluations."""
     stderr = 100 * np.sqrt(np.maximum(0.0, np.diag(covariance)))
-    provenance = Provenance(
-        source="measured", date=today(), tool=f"binas {__version__}", repeats=repeats, **about
-    )
+    provenance = Provenance.made("measured", repeats=repeats, **about)
     return Contributions(
         space,
         base=100 * float(vector[0]),

@@ -24,11 +24,10 @@ from binas.data.images import Images, IndexedImages
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.supernet.network import Supernet, extract
-from binas.tables.entries import Provenance, today
+from binas.tables.entries import Provenance
 from binas.tables.samples import Sample, Samples, pack
 from binas.training.calibration import recalibrate
 from binas.training.evaluation import Correct, calibration_batches, correct, device_of
-from binas.version import __version__
 
 Strata = Literal["uniform", "cost"]
 Rows = NDArray[np.int64]
@@ -63,7 +62,7 @@ def measure_samples(
     some architectures classifies rightly, in other processes perhaps.
     """
     facts = {"images": len(images), "recalibrated_on": recalibration, **(about or {})}
-    provenance = Provenance(source="measured", date=today(), tool=f"binas {__version__}", **facts)
+    provenance = Provenance.made("measured", **facts)
     if known is not None:
         _check_known(known, facts)
     rows = {} if known is None else {row.architecture: row for row in known.rows}

@@ -38,9 +38,8 @@ from binas.space.networks import (
 )
 from binas.space.space import SearchSpace
 from binas.tables.costs import Cost, CostTable
-from binas.tables.entries import Column, Provenance, today
+from binas.tables.entries import Column, Provenance
 from binas.tables.units import parse_unit
-from binas.version import __version__
 
 Dtype = Literal["float32", "float16", "int8"]
 WEIGHT_BYTES = {"float32": 4, "float16": 2, "int8": 1}
@@ -200,7 +199,7 @@ def analytic_costs(space: SearchSpace, dtype: Dtype = "float32") -> CostTable:
     The last two are bytes of ``dtype``; ``peak_memory`` is that of :func:`peak_activation`, a maximum over blocks.
     """
     check_dtype(dtype)
-    origin = Provenance(source="computed from the space, exact", date=today(), tool=f"binas {__version__}")
+    origin = Provenance.made("computed from the space, exact")
     stored = origin.model_copy(update={"dtype": dtype})
     counts: dict[str, tuple[str, Callable[[Trace], int], Provenance]] = {
         "macs": ("MACs", lambda trace: trace_work(trace).macs, origin),

@@ -63,32 +63,26 @@ def _rows(space: SearchSpace, isolated: Cost, networks: Sequence[MeasuredNetwork
 
 
 def _affine(stages: int) -> Array:
-    """Columns (scale, constant) in terms of (scale, one overhead per stage, constant)."""
+    """a * sum of the blocks + c: columns (scale, constant) in terms of (scale, one overhead per stage, constant)."""
     return np.eye(stages + 2)[:, [0, -1]]
 
 
 def _per_block(stages: int) -> Array:
-    """One overhead for all blocks."""
+    """a * sum of the blocks + b * number of blocks + c: one overhead for all blocks."""
     shared = np.r_[0.0, np.ones(stages), 0.0]
     return np.column_stack([np.eye(stages + 2)[:, 0], shared, np.eye(stages + 2)[:, -1]])
 
 
 def _per_stage(stages: int) -> Array:
-    """An overhead for the blocks of each stage."""
+    """a * sum of the blocks + sum over stages of b_s * depth_s + c: an overhead for the blocks of each stage."""
     return np.eye(stages + 2)
 
 
-SUM = "sum"
+SUM = "sum"  # of the blocks + fixed part: nothing is fitted
 FITTED: dict[str, Callable[[int], Array]] = {
     "affine": _affine,
     "per-block": _per_block,
     "per-stage": _per_stage,
-}
-FORMULAS = {
-    SUM: "sum of the blocks + fixed part",
-    "affine": "a * sum of the blocks + c",
-    "per-block": "a * sum of the blocks + b * number of blocks + c",
-    "per-stage": "a * sum of the blocks + sum over stages of b_s * depth_s + c",
 }
 
 

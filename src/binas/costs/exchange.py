@@ -18,7 +18,8 @@ import torch
 from binas.base.errors import FileError, TableError
 from binas.base.files import exists, write_bytes
 from binas.base.progress import Progress
-from binas.costs.manifest import FILL_IN, FIXED, MANIFEST, SPACE, BlockFile, Manifest, Use
+from binas.costs.job import FIXED
+from binas.costs.manifest import FILL_IN, MANIFEST, SPACE, BlockFile, Manifest, Use
 from binas.costs.onnx_graph import to_onnx
 from binas.costs.workloads import SpaceWorkloads, Workload, network_workload, space_workloads
 from binas.space.architecture import Architecture
@@ -26,7 +27,7 @@ from binas.space.files import save_space
 from binas.space.sampling import sample_many
 from binas.space.space import SearchSpace
 from binas.tables.entries import SpaceReference, reference
-from binas.version import __version__
+from binas.version import TOOL
 
 
 def export_blocks(
@@ -53,7 +54,7 @@ def export_blocks(
         progress.show(number / total, f"file {number} of {total}")
     save_space(space, folder / SPACE)
     made_for = SpaceReference.model_validate(reference(space))
-    manifest = Manifest(tool=f"binas {__version__}", space=made_for, batch=batch, files=tuple(files))
+    manifest = Manifest(tool=TOOL, space=made_for, batch=batch, files=tuple(files))
     manifest.save(folder)
     return manifest
 

@@ -26,7 +26,7 @@ from binas.tables.costs import Combine, Cost, CostTable
 from binas.tables.entries import Column, Provenance, today
 from binas.tables.reading import other_space
 from binas.tables.units import Unit, convert, parse_unit
-from binas.version import __version__
+from binas.version import TOOL
 
 MAX_BYTES = 32 * 2**20
 FEW_PERCENT = 5.0
@@ -117,7 +117,7 @@ def _provenance(given: Provenance, manifest: Manifest, path: Path) -> Provenance
             f"--batch {given.batch}, or leave the batch out."
         )
     known = {"batch": manifest.batch, "dtype": given.dtype or manifest.dtype, "date": given.date or today()}
-    known |= {"source": given.source or f"imported from {path.name}", "tool": f"binas {__version__}"}
+    known |= {"source": given.source or f"imported from {path.name}", "tool": TOOL}
     return given.model_copy(update=known)
 
 

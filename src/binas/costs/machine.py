@@ -6,12 +6,11 @@ import platform
 import sys
 from pathlib import Path
 
+from binas.base.cores import CPU_INFO
 from binas.base.packages import installed_version
 from binas.costs.backends import backend_class
 from binas.costs.settings import Settings
 from binas.version import __version__
-
-CPU_INFO = Path("/proc/cpuinfo")
 
 
 def cpu_name(cpu_info: Path = CPU_INFO) -> str:

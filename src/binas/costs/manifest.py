@@ -16,7 +16,6 @@ from binas.base.typed import read_typed
 from binas.tables.entries import SpaceReference
 
 MANIFEST, FILL_IN, SPACE = "manifest.json", "fill-in.csv", "space.yaml"
-FIXED = "fixed part"
 HEADER = ["key", "file", "value", "unit"]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._+-]{1,200}\.onnx$")]
 

@@ -25,8 +25,7 @@ from binas.costs.workloads import Workload, control_workload, network_workload, 
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
 from binas.tables.costs import NAME, Cost, CostTable
-from binas.tables.entries import Provenance, today
-from binas.version import __version__
+from binas.tables.entries import Provenance
 
 
 @dataclass(frozen=True)
@@ -65,8 +64,8 @@ class Measuring:
     def provenance(self, measured: Measured) -> Provenance:
         """Where the numbers of a session come from."""
         estimates = measured.estimates.values()
-        return Provenance(
-            source="measured by binas",
+        return Provenance.made(
+            "measured by binas",
             device=device_name(self.settings),
             runtime=runtime_name(self.settings),
             statistic=f"quantile {measured.quantile:g} of the samples",
@@ -74,8 +73,6 @@ class Measuring:
             dispersion=max(item.uncertainty for item in estimates),
             disturbance=measured.control.spread,
             control=measured.control.value,
-            date=today(),
-            tool=f"binas {__version__}",
             **self.settings.to_data(),
         )
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.interval import Interval
+from binas.base.statistics import LEVEL
 
 Array = NDArray[np.float64]
 
-CONFIDENCE = 0.95
 NORMAL = 1.959963984540054  # half a 95 % interval of a normal distribution, in standard errors
 WINDOW = 12  # control samples in a window of drift detection, at least
 MOST_WINDOWS = 8
@@ -74,7 +74,7 @@ def estimate(samples: Sequence[float] | Array, quantile: float) -> Estimate:
 @cache
 def _ranks(count: int, quantile: float) -> tuple[int, int]:
     """Which order statistics, from 0, bound the quantile of so many samples."""
-    tail = (1 - CONFIDENCE) / 2
+    tail = (1 - LEVEL) / 2
     low, high = np.searchsorted(_binomial(count, quantile), (tail, 1 - tail))
     return max(int(low) - 1, 0), min(int(high), count - 1)
 

@@ -16,9 +16,9 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from binas.base.files import open_regular
+from binas.data.images import Pass
 
 MAX_PIXELS = 2**26  # 67 million: far above any photo, 270 MB decoded
-MAX_ENCODED_BYTES = 2**28
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")  # no format that starts another program
 ASPECTS = (3 / 4, 4 / 3)  # width to height of random parts
 TRIES = 10  # draws of a part that may not fit into an image
@@ -35,6 +35,11 @@ class RandomPart:
 
     least: float
     seed: tuple[int, ...]
+
+    @classmethod
+    def of(cls, how: Pass, index: int) -> RandomPart | None:
+        """The part of an image that a pass shows; None where it shows whole images."""
+        return None if how.crop is None else cls(how.crop, (how.seed or 0, how.epoch, index))
 
     def box(self, width: int, height: int) -> tuple[int, int, int, int]:
         """Left, top, right and bottom in an image of this size; its centre where no draw of ten fits into it."""

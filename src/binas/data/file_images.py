@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
@@ -20,7 +20,7 @@ from torch import Tensor
 from binas.base.errors import DataError, several
 from binas.data.config import Format
 from binas.data.decoding import RandomPart, UnreadableError, decode, measure
-from binas.data.images import ArrayImages, Batch, Images, IndexedImages, Indices, batch_rows, check_labels
+from binas.data.images import ArrayImages, Batch, Batched, Images, IndexedImages, Indices, Pass, check_labels
 
 CACHED_BYTES = 2**30
 AHEAD = 3  # batches being decoded while one is used
@@ -52,7 +52,7 @@ class Source(Protocol):
         ...
 
 
-class FileImages:
+class FileImages(Batched):
     """Encoded images, decoded on demand by threads, a few batches ahead.
 
     Memory: about ``AHEAD`` + 1 batches. Pillow decodes without holding Python's lock, so threads add up.
@@ -92,30 +92,20 @@ class FileImages:
         labels = self.labels[torch.from_numpy(chosen)]
         return FileImages(self.source, labels, self.classes, self.form, self.rows[chosen])
 
-    def batches(
-        self,
-        size: int,
-        *,
-        seed: int | None = None,
-        epoch: int = 0,
-        start: int = 0,
-        drop_last: bool = False,
-        places: Sequence[int] | None = None,
-        crop: float | None = None,
-    ) -> Iterator[Batch]:
-        """One pass in batches of ``size`` images; see :class:`binas.data.images.Images`."""
-        plan = batch_rows(
-            len(self), size, seed=seed, epoch=epoch, start=start, drop_last=drop_last, places=places
-        )
-        decode = partial(self.decode, crop=None if crop is None else (crop, seed or 0, epoch))
-        for group, images in work_ahead((rows.tolist() for rows in plan), decode, self.form.workers):
+    def walk(self, how: Pass) -> Iterator[Batch]:
+        """One pass, decoding a few batches ahead."""
+
+        def shown(index: int) -> Tensor:
+            return self.decode(index, RandomPart.of(how, index))
+
+        groups = (rows.tolist() for rows in how.rows(len(self)))
+        for group, images in work_ahead(groups, shown, self.form.workers):
             indices = torch.tensor(group, dtype=torch.int64)
             yield Batch(stacked(images, self), self.labels[indices], indices)
 
-    def decode(self, index: int, crop: tuple[float, int, int] | None = None) -> Tensor:
-        """The image at ``index`` as bytes (c, h, w), or a random part of it by (least share of the area, seed, epoch)."""
+    def decode(self, index: int, part: RandomPart | None = None) -> Tensor:
+        """The image at ``index`` as bytes (c, h, w), or a part of it."""
         row = int(self.rows[index])
-        part = None if crop is None else RandomPart(crop[0], (*crop[1:], index))
         try:
             return decode(self.source.opened(row), self.size, self.channels, part)
         except UnreadableError as error:
@@ -173,22 +163,9 @@ class KeptImages(ArrayImages):
         """A set of the images at ``indices``, in that order (a copy)."""
         return KeptImages(super().take(indices).images, self.files.take(indices))
 
-    def batches(
-        self,
-        size: int,
-        *,
-        seed: int | None = None,
-        epoch: int = 0,
-        start: int = 0,
-        drop_last: bool = False,
-        places: Sequence[int] | None = None,
-        crop: float | None = None,
-    ) -> Iterator[Batch]:
-        """One pass in batches of ``size`` images; see :class:`binas.data.images.Images`."""
-        given = {"seed": seed, "epoch": epoch, "start": start, "drop_last": drop_last, "places": places}
-        if crop is None:
-            return super().batches(size, **given)  # type: ignore[arg-type]
-        return self.files.batches(size, **given, crop=crop)  # type: ignore[arg-type]
+    def walk(self, how: Pass) -> Iterator[Batch]:
+        """One pass over what is in memory, or over parts of what is in the files."""
+        return super().walk(how) if how.crop is None else self.files.walk(how)
 
 
 class LazyImages(FileImages):
@@ -216,11 +193,11 @@ class LazyImages(FileImages):
         """A set of the images at ``indices``, in that order; nothing is read."""
         return LazyImages.of(super().take(indices), self.kept)
 
-    def decode(self, index: int, crop: tuple[float, int, int] | None = None) -> Tensor:
-        """The image at ``index``, decoded at most once, or a random part of it; see :meth:`FileImages.decode`."""
+    def decode(self, index: int, part: RandomPart | None = None) -> Tensor:
+        """The image at ``index``, decoded at most once, or a part of it; see :meth:`FileImages.decode`."""
         row = int(self.rows[index])
-        if crop is not None:
-            return super().decode(index, crop)
+        if part is not None:
+            return super().decode(index, part)
         if row not in self.kept:
             self.kept[row] = super().decode(index)
         return self.kept[row]

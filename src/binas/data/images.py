@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,38 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """How one pass over a set of images goes: what :meth:`Images.batches` was told."""
+
+    size: int
+    seed: int | None
+    epoch: int
+    start: int
+    drop_last: bool
+    places: Sequence[int] | None
+    crop: float | None
+
+    def rows(self, length: int) -> Iterator[Tensor]:
+        """The indices of each batch of a set of ``length`` images, (n,) int64, or those at some places of it."""
+        size, start = self.size, self.start
+        if size < 1 or start < 0:
+            raise DataError(f"a batch of {size} images starting at batch {start} is not possible.")
+        if self.seed is None:
+            rows = torch.arange(length)
+        else:
+            rows = torch.from_numpy(np.random.default_rng([self.seed, self.epoch]).permutation(length))
+        end = length // size * size if self.drop_last else length
+        for first in range(start * size, end, size):
+            batch = rows[first : min(first + size, end)]
+            yield batch if self.places is None else batch[self.kept(len(batch))]
+
+    def kept(self, length: int) -> list[int]:
+        """Which places of a batch of ``length`` images are wanted, in their order."""
+        places = range(length) if self.places is None else self.places
+        return [place for place in places if place < length]
 
 
 @runtime_checkable
@@ -107,7 +140,29 @@ class IndexedImages(Images, Protocol):
         ...
 
 
-class ArrayImages:
+class Batched(ABC):
+    """What sets of images share: :meth:`Images.batches` in terms of a :class:`Pass`."""
+
+    def batches(
+        self,
+        size: int,
+        *,
+        seed: int | None = None,
+        epoch: int = 0,
+        start: int = 0,
+        drop_last: bool = False,
+        places: Sequence[int] | None = None,
+        crop: float | None = None,
+    ) -> Iterator[Batch]:
+        """One pass in batches of ``size`` images; see :class:`Images`."""
+        return self.walk(Pass(size, seed, epoch, start, drop_last, places, crop))
+
+    @abstractmethod
+    def walk(self, how: Pass) -> Iterator[Batch]:
+        """The batches of one pass."""
+
+
+class ArrayImages(Batched):
     """Images held in memory: ``images`` (n, c, h, w) uint8 and ``labels`` (n,) int64.
 
     Memory: n * c * h * w bytes (12.5 MB for 16,000 grey images of 28 x 28).
@@ -154,48 +209,12 @@ class ArrayImages:
         rows = torch.from_numpy(np.asarray(indices, dtype=np.int64))
         return ArrayImages(self.images[rows], self.labels[rows], self.classes)
 
-    def batches(
-        self,
-        size: int,
-        *,
-        seed: int | None = None,
-        epoch: int = 0,
-        start: int = 0,
-        drop_last: bool = False,
-        places: Sequence[int] | None = None,
-        crop: float | None = None,
-    ) -> Iterator[Batch]:
-        """One pass in batches of ``size`` images; see :class:`Images`."""
-        if crop is not None:
+    def walk(self, how: Pass) -> Iterator[Batch]:
+        """One pass over what is in memory."""
+        if how.crop is not None:
             raise DataError("images in memory have no parts that are not shown; augmentation crops them.")
-        plan = batch_rows(
-            len(self), size, seed=seed, epoch=epoch, start=start, drop_last=drop_last, places=places
-        )
-        for rows in plan:
+        for rows in how.rows(len(self)):
             yield Batch(self.images[rows], self.labels[rows], rows)
-
-
-def batch_rows(
-    length: int,
-    size: int,
-    *,
-    seed: int | None,
-    epoch: int,
-    start: int,
-    drop_last: bool,
-    places: Sequence[int] | None = None,
-) -> Iterator[Tensor]:
-    """The indices of each batch of one pass, (n,) int64, from batch number ``start`` on, or those at some places of it."""
-    if size < 1 or start < 0:
-        raise DataError(f"a batch of {size} images starting at batch {start} is not possible.")
-    if seed is None:
-        rows = torch.arange(length)
-    else:
-        rows = torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(length))
-    end = length // size * size if drop_last else length
-    for first in range(start * size, end, size):
-        batch = rows[first : min(first + size, end)]
-        yield batch if places is None else batch[[place for place in places if place < len(batch)]]
 
 
 def moved(values: Tensor, device: torch.device) -> Tensor:

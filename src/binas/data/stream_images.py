@@ -20,12 +20,12 @@ from binas.data.decoding import RandomPart, UnreadableError, decode
 from binas.data.division import Division
 from binas.data.file_images import stacked, work_ahead
 from binas.data.huggingface import class_names, encoded, label_number, load_splits
-from binas.data.images import Batch, check_labels
+from binas.data.images import Batch, Batched, Pass, check_labels
 
 Row = tuple[int, dict[str, Any]]
 
 
-class StreamImages:
+class StreamImages(Batched):
     """One pass after another over a stream; shuffled within a buffer (and by files where the split allows).
 
     An index is a position in the pass, not an image. Resuming reads again what was consumed, without
@@ -57,28 +57,14 @@ class StreamImages:
     def __len__(self) -> int:
         return self.length
 
-    def batches(
-        self,
-        size: int,
-        *,
-        seed: int | None = None,
-        epoch: int = 0,
-        start: int = 0,
-        drop_last: bool = False,
-        places: Sequence[int] | None = None,
-        crop: float | None = None,
-    ) -> Iterator[Batch]:
-        """One pass in batches of ``size`` images; see :class:`binas.data.images.Images`."""
-        stream = self.stream
-        if seed is not None:
-            mixed = int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
+    def walk(self, how: Pass) -> Iterator[Batch]:
+        """One pass, decoding a few batches ahead."""
+        stream, first = self.stream, how.start * how.size
+        if how.seed is not None:
+            mixed = int(np.random.SeedSequence([how.seed, how.epoch]).generate_state(1)[0])
             stream = stream.shuffle(seed=mixed, buffer_size=self.source.shuffle_buffer)
-        rows = enumerate(self._rows(stream.skip(start * size), start * size), start * size)
-        groups = _groups(rows, size, drop_last)
-        if places is not None:
-            groups = ([group[place] for place in places if place < len(group)] for group in groups)
-        decode = partial(self._decode, crop=None if crop is None else (crop, seed or 0, epoch))
-        for group, images in work_ahead(groups, decode, self.source.workers):
+        rows = enumerate(self._rows(stream.skip(first), first), first)
+        for group, images in work_ahead(_groups(rows, how), partial(self._decode, how), self.source.workers):
             labels = [label_number(row[self.source.label_column], self._numbers) for _, row in group]
             indices = torch.tensor([position for position, _ in group], dtype=torch.int64)
             checked = self._check(labels) if labels else torch.empty(0, dtype=torch.int64)
@@ -96,9 +82,9 @@ class StreamImages:
                 "data.length to the number of images it has."
             )
 
-    def _decode(self, numbered: Row, crop: tuple[float, int, int] | None) -> Tensor:
+    def _decode(self, how: Pass, numbered: Row) -> Tensor:
         position, row = numbered
-        part = None if crop is None else RandomPart(crop[0], (*crop[1:], position))
+        part = RandomPart.of(how, position)
         try:
             return decode(encoded(row[self.source.image_column]), self.size, self.channels, part)
         except UnreadableError as error:
@@ -177,8 +163,8 @@ def _read(stream: Any, title: str) -> Iterator[dict[str, Any]]:
         raise DataError(f"cannot read on in {title}: {reason}") from error
 
 
-def _groups(rows: Iterable[Row], size: int, drop_last: bool) -> Iterator[list[Row]]:
+def _groups(rows: Iterable[Row], how: Pass) -> Iterator[list[Row]]:
     iterator = iter(rows)
-    while group := list(islice(iterator, size)):
-        if len(group) == size or not drop_last:
-            yield group
+    while group := list(islice(iterator, how.size)):
+        if len(group) == how.size or not how.drop_last:
+            yield [group[place] for place in how.kept(len(group))]

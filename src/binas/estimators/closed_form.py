@@ -37,9 +37,8 @@ from binas.estimators.links import get_link
 from binas.estimators.objective import BilinearObjective
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
-from binas.tables.entries import Column, Provenance, today
+from binas.tables.entries import Column, Provenance
 from binas.tables.samples import Samples
-from binas.version import __version__
 
 Array = NDArray[np.float64]
 Solver = Literal["svd", "ridge"]
@@ -170,9 +169,7 @@ class AdditivePredictor(ClosedFormPredictor):
         """What each choice adds, in points, for :class:`BilinearEstimator` with the same link."""
         self.check_fitted()
         base, values = separated(self.space_, self.constant_, Column.from_flat(self.space_, self.linear_))
-        provenance = Provenance(
-            source="additive predictor", date=today(), tool=f"binas {__version__}", link=self.link
-        )
+        provenance = Provenance.made("additive predictor", link=self.link)
         return contributions_on_link(self.space_, base, values.flat(), get_link(self.link), provenance)
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -22,15 +21,14 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from binas.base.errors import BinasError, EstimatorError, several
-from binas.base.files import dump_json, write_text
 from binas.estimators.gram import CHOOSING
-from binas.estimators.learned import FORMAT, Predictor
+from binas.estimators.learned import Predictor
 from binas.estimators.links import LinkName, get_link
 from binas.estimators.objective import CallableObjective
 from binas.estimators.process import Posterior
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
-from binas.tables.entries import SpaceReference, reference
+from binas.tables.entries import SpaceReference
 from binas.tables.reading import other_space
 from binas.tables.samples import Samples
 
@@ -137,13 +135,8 @@ class GaussianProcess(Predictor):
 
     def to_data(self) -> dict[str, Any]:
         """The JSON object of the file."""
-        self.check_fitted()
-        kernel = self.posterior_.kernel
-        return {
-            "format": FORMAT,
-            "version": 1,
-            "kind": self.kind,
-            "space": reference(self.space_),
+        head, kernel = super().to_data(), self.posterior_.kernel
+        return head | {
             **self.settings(),
             "linear": kernel.linear,
             "rate": kernel.rate,
@@ -151,10 +144,6 @@ class GaussianProcess(Predictor):
             "architectures": [str(item) for item in self.architectures_],
             "values": self.posterior_.values.tolist(),
         }
-
-    def save(self, path: Path) -> None:
-        """Write what was learned as JSON, atomically; :func:`binas.estimators.load_predictor` reads it."""
-        write_text(Path(path), dump_json(self.to_data()))
 
 
 def extended(space: SearchSpace, rows: Array) -> Array:

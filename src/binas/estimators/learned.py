@@ -73,9 +73,14 @@ class Predictor(ABC):
     def objective(self) -> Objective:
         """What a search maximises, on the scale of the link."""
 
-    @abstractmethod
+    def to_data(self) -> dict[str, Any]:
+        """The JSON object of the file: what it is, and of which space; subclasses add what was learned."""
+        self.check_fitted()
+        return {"format": FORMAT, "version": 1, "kind": self.kind, "space": reference(self.space_)}
+
     def save(self, path: Path) -> None:
-        """Write what was learned, atomically; :func:`binas.estimators.load_predictor` reads it."""
+        """Write what was learned as JSON, atomically; :func:`binas.estimators.load_predictor` reads it."""
+        write_text(Path(path), dump_json(self.to_data()))
 
     def check_fitted(self) -> None:
         """Refuse to go on before anything was learned."""
@@ -140,19 +145,10 @@ class QuadraticForm(Predictor):
 
     def to_data(self) -> dict[str, Any]:
         """The JSON object of the file."""
-        self.check_fitted()
-        return {
-            "format": FORMAT,
-            "version": 1,
-            "kind": self.kind,
-            "space": reference(self.space_),
+        return super().to_data() | {
             "settings": self.settings(),
             "chosen": self.chosen_data(),
             "constant": self.constant_,
             "linear": self.linear_.tolist(),
             "quadratic": self.quadratic_.tolist() if self.has_products else None,
         }
-
-    def save(self, path: Path) -> None:
-        """Write what was learned as JSON, atomically; :func:`binas.estimators.load_predictor` reads it."""
-        write_text(Path(path), dump_json(self.to_data()))

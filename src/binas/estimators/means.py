@@ -19,9 +19,8 @@ from binas.estimators.bilinear import contributions_on_link
 from binas.estimators.links import LinkName, get_link
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
-from binas.tables.entries import Column, Provenance, today
+from binas.tables.entries import Column, Provenance
 from binas.tables.samples import Samples
-from binas.version import __version__
 
 Array = NDArray[np.float64]
 
@@ -44,9 +43,7 @@ def marginal_means(samples: Samples, link: LinkName = "identity") -> Contributio
     check_independent(samples, rows)
     base = float(values.mean())
     means = rows.T @ values / seen - _reference(space, rows, values)
-    provenance = Provenance(
-        source=f"means over {len(samples)} samples", date=today(), tool=f"binas {__version__}", link=link
-    )
+    provenance = Provenance.made(f"means over {len(samples)} samples", link=link)
     return contributions_on_link(space, base, means, scale, provenance, Column.from_flat(space, seen))
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -22,12 +22,12 @@ from torch import Tensor, nn
 from binas.base.errors import EstimatorError, FileError, several
 from binas.base.files import exists, is_regular, parse_json, reading, write_bytes
 from binas.base.typed import check_typed
-from binas.estimators.learned import FORMAT, LEAST, Predictor
+from binas.estimators.learned import LEAST, Predictor
 from binas.estimators.links import LinkName, get_link
 from binas.estimators.objective import CallableObjective
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
-from binas.tables.entries import SpaceReference, reference
+from binas.tables.entries import SpaceReference
 from binas.tables.reading import other_space
 from binas.tables.samples import Samples
 
@@ -124,20 +124,19 @@ class MLPPredictor(Predictor):
         (found,) = torch.autograd.grad(self.network_(inputs).sum(), inputs)
         return np.asarray(self.scale_ * found.double().numpy())
 
-    def save(self, path: Path) -> None:
-        """Write what was learned as safetensors, atomically; :func:`binas.estimators.load_predictor` reads it."""
-        self.check_fitted()
-        header = {
-            "format": FORMAT,
-            "version": 1,
-            "kind": self.kind,
-            "space": reference(self.space_),
+    def to_data(self) -> dict[str, Any]:
+        """The JSON object beside the tensors of the file."""
+        return super().to_data() | {
             "settings": self.settings(),
             "mean": self.mean_,
             "scale": self.scale_,
             "epochs": self.epochs_,
         }
-        write_bytes(Path(path), save(self.network_.state_dict(), {HEADER: json.dumps(header)}))
+
+    def save(self, path: Path) -> None:
+        """Write what was learned as safetensors, atomically; :func:`binas.estimators.load_predictor` reads it."""
+        header = json.dumps(self.to_data())
+        write_bytes(Path(path), save(self.network_.state_dict(), {HEADER: header}))
 
     def _train(self, network: nn.Sequential, rows: Tensor, target: Tensor) -> int:
         """Epochs until the held-out error has not fallen for ``patience`` of them; ends with the best weights."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from binas.export.graph_files import ONNX, TOLERANCE, TORCH
+from binas.export.graph_files import ONNX, TORCH
 from binas.export.int8 import INT8, Int8Facts
 from binas.export.model_file import ModelFile
 from binas.space.architecture import Architecture
@@ -12,6 +12,7 @@ from binas.space.files import space_from_data
 from binas.space.graph_space import network_of
 from binas.space.networks import input_shapes, network_sizes
 from binas.space.space import SearchSpace
+from binas.supernet.weights.equality import TOLERANCE
 
 
 def model_card(model: ModelFile) -> str:

@@ -14,12 +14,12 @@ from torch import Tensor
 from binas.base.errors import ModelError
 from binas.costs.onnx_graph import to_onnx
 from binas.export.graph import INPUT, OUTPUT, Graph
+from binas.supernet.weights.equality import TOLERANCE
 from binas.version import __version__
 
 ONNX: Final = "model.onnx"
 TORCH: Final = "model.pt2"
 BATCHES = (1, 7)  # neither is the batch a file is traced with
-TOLERANCE = 1e-4  # largest difference of logits, relative to the largest absolute logit
 
 
 def onnx_file(graph: Graph) -> tuple[bytes, tuple[Parity, ...]]:

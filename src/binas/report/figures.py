@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from binas.base.files import write_bytes
+from binas.base.interval import Z
 from binas.base.packages import need
 from binas.report.data import ReportData
 from binas.report.numbers import report_numbers
 
 COLOURS = ("#0f766e", "#c2410c", "#4338ca", "#a16207", "#9d174d", "#475569")
 MARKERS = ("o", "s", "^", "D")
-Z = 1.96  # standard errors of a 95 % interval
 Numbers = Mapping[str, Any]
 Draw = Callable[[Any, Numbers], None]
 

@@ -26,7 +26,7 @@ from binas.tables.costs import Cost
 from binas.tables.entries import Column
 from binas.tables.samples import Samples
 from binas.tables.units import format_quantity
-from binas.version import __version__
+from binas.version import TOOL
 
 FORMAT = "binas/report"
 RESAMPLES = 200  # behind the intervals of ranking correlations
@@ -44,7 +44,7 @@ def report_numbers(data: ReportData) -> dict[str, Any]:
     numbers = {
         "format": FORMAT,
         "version": 1,
-        "tool": f"binas {__version__}",
+        "tool": TOOL,
         "title": data.title or f"Networks of {data.space.name}",
         "story": list(data.story),
         "space": _space(data.space),

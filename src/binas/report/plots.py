@@ -17,7 +17,7 @@ from binas.report.page import FIGURES, page
 from binas.search.frontier import Frontier
 from binas.tables.costs import Cost
 from binas.tables.units import Unit
-from binas.version import __version__
+from binas.version import TOOL
 
 SCRIPTS = (*FIGURES, "plot.js")
 
@@ -67,7 +67,7 @@ def verification_plot(cost: Cost) -> dict[str, Any]:
 def _numbers(title: str, cost: str, unit: Unit) -> dict[str, Any]:
     described = {"unit": unit.name, "kind": unit.kind, "factor": unit.factor}
     return {
-        "tool": f"binas {__version__}",
+        "tool": TOOL,
         "title": title,
         "cost": cost,
         "unit": unit.name,

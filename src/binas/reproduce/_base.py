@@ -30,7 +30,6 @@ Row = dict[str, Cell]
 WEIGHTS = "supernet/weights.json"
 # Networks that judge, and networks that predictors learn from, are drawn with seeds of their own.
 JUDGED_SEED, LEARNED_SEED = 1_000_003, 2_000_003
-Z = 1.96  # standard errors of a 95 % interval
 # A pass of an experiment is one over all the images of the half that networks to learn from are measured on, whatever the
 # run's own settings; a budget or an early stop of the run would end a measurement before the passes that name it.
 MEASURED_SO: Mapping[str, Any] = {"half": "first", "images": None, "budget": None, "stability": None}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from binas.reproduce._base import Experiment, Finding, Panel, Row, Series, Study, Z, counted, rounded
+from binas.base.interval import Z
+from binas.reproduce._base import Experiment, Finding, Panel, Row, Series, Study, counted, rounded
 from binas.reproduce.networks import FOUND, HAND, RANDOM, Shown, tuned_networks
 from binas.search.rivals import is_clear
 

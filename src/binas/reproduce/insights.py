@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from binas.base.interval import Z
 from binas.insights import find_insights
 from binas.insights.effects import Effect, Effects
 from binas.insights.sentences import largest_steps, points_of
 from binas.insights.steps import DepthStep, OptionStep
-from binas.reproduce._base import Experiment, Finding, Panel, Row, Series, Study, Z, rounded
+from binas.reproduce._base import Experiment, Finding, Panel, Row, Series, Study, rounded
 
 WIDER, KERNEL = ("expansion", "se"), "kernel"  # options, as families of blocks name them
 

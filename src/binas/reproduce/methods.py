@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from binas.base.interval import Z
 from binas.reproduce._base import (
     Experiment,
     Finding,
@@ -17,7 +18,6 @@ from binas.reproduce._base import (
     Row,
     Series,
     Study,
-    Z,
     accuracy_error,
     counted,
     rounded,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from binas.base.interval import Z
 from binas.reproduce._base import (
     Experiment,
     Finding,
@@ -20,7 +21,6 @@ from binas.reproduce._base import (
     Row,
     Series,
     Study,
-    Z,
     accuracy_error,
     rounded,
     seed_error,

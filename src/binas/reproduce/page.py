@@ -7,7 +7,7 @@ import html
 from collections.abc import Iterable, Sequence
 
 from binas.reproduce._base import Cell, Row
-from binas.version import __version__
+from binas.version import TOOL
 
 STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:#1f2937}"
@@ -56,7 +56,7 @@ def render(title: str, about: Sequence[str], sections: Iterable[Section]) -> str
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" '
         f'content="{policy}">'
         f'<meta name="viewport" content="width=device-width"><title>{_safe(title)}</title><style>{STYLE}</style></head>'
-        f"<body><h1>{_safe(title)}</h1>{lines}{body}<p class=small>binas {__version__}</p></body></html>\n"
+        f"<body><h1>{_safe(title)}</h1>{lines}{body}<p class=small>{TOOL}</p></body></html>\n"
     )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import ConfigError, ModelError, SpaceError, several
 from binas.base.files import exists
+from binas.space.graph_space import SHARES, space_of_graph
 from binas.space.graphs import Graph, Node
 from binas.space.rules import NetworkRules
 from binas.space.space import SearchSpace
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from binas.data.dataset import ImageData
     from binas.supernet.static import StaticNetwork
     from binas.supernet.weights import LoadedNetwork
-
-SHARES = (0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +163,6 @@ def own_source(
     blocks: Sequence[str] = (),
 ) -> Source:
     """A module of the user's; ``rules`` may say what images are normalised with, ``blocks`` which modules may change."""
-    from binas.space.graph_space import space_of_graph
     from binas.supernet.blueprint import fill
     from binas.supernet.static import StaticNetwork
 

@@ -21,7 +21,6 @@ from binas.base.identity import file_digest
 from binas.base.progress import Progress
 from binas.run.config import FILE, RunConfig, load_config
 from binas.run.models import (
-    SHARES,
     Known,
     Source,
     about_accuracy,
@@ -34,6 +33,7 @@ from binas.run.run import Run, open_run
 from binas.run.start import budget_of, create_run, do_task, finish
 from binas.search.limits import Limit, parse_limits
 from binas.space.files import load_space, save_space
+from binas.space.graph_space import SHARES
 from binas.space.rules import NetworkRules
 from binas.tasks.artefacts import COSTS, MODEL, SPACE, START
 from binas.training.config import TrainSettings

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
 from binas.estimators.objective import BilinearObjective, DepthsObjective, StagewiseObjective
-from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
 from binas.space.space import SearchSpace
 from binas.tables.costs import Cost
@@ -168,13 +167,3 @@ def _snapped(terms: Terms) -> Terms:
         for stage in terms.stages
     )
     return Terms(terms.space, stages, snap(terms.constant[:, None])[:, 0], terms.bounds)
-
-
-def with_bounds(terms: Terms, bounds: Array) -> Terms:
-    """The same terms under other bounds."""
-    return Terms(terms.space, terms.stages, terms.constant, bounds)
-
-
-def row_for(limit: Limit, problem: SearchProblem) -> Row:
-    """The row of one limit."""
-    return limit_rows(problem.with_limits([limit]))[0]

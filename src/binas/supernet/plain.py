@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
@@ -214,6 +215,18 @@ class Head(nn.Module):
             pooled = self.features(pooled)
         logits: Tensor = self.classifier(pooled)
         return logits
+
+
+@contextmanager
+def in_mode(module: nn.Module, *, training: bool) -> Iterator[None]:
+    """The module in training or eval mode, and every part of it back in its own afterwards."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.train(training)
+    try:
+        yield
+    finally:
+        for part, own in modes:
+            part.training = own
 
 
 def initialise(module: nn.Module) -> None:

@@ -30,6 +30,7 @@ from binas.supernet.graph_calls import (
 )
 from binas.supernet.graph_layers import Attention, Piece, whole
 from binas.supernet.graph_tracer import Follower, attention_of, call_name
+from binas.supernet.plain import in_mode
 
 CLOSE = 1e-4  # largest difference of logits, as a share of the largest logit where that is above 1
 # Modules around a model that hide its calls, by the name of their class, and what to give instead.
@@ -73,14 +74,11 @@ def trace(module: nn.Module, image: tuple[int, int, int], tolerance: float = CLO
 @contextmanager
 def _as_it_was(module: nn.Module) -> Iterator[None]:
     """Look at a module in eval mode; each part goes back to its own, and what following it left there is taken away."""
-    training = [(part, part.training) for part in module.modules()]
     before = set(vars(module))
-    module.eval()
     try:
-        yield
+        with in_mode(module, training=False):
+            yield
     finally:
-        for part, was in training:
-            part.training = was
         for name in set(vars(module)) - before:
             delattr(module, name)
 

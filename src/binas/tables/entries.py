@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from binas.space.layout import Indices
 from binas.space.space import Config, SearchSpace
 from binas.tables.verification import Calibration, Verification
+from binas.version import TOOL
 
 Array = NDArray[np.float64]
 LARGEST = 1e100  # of a number in a table: sums and squares of such are still finite
@@ -69,6 +70,11 @@ class Provenance(BaseModel):
     tool: str | None = None
     calibration: Calibration | None = None
     verification: Verification | None = None
+
+    @classmethod
+    def made(cls, source: str, **known: Any) -> Provenance:
+        """That of a table which this version of binas makes today."""
+        return cls(source=source, date=today(), tool=TOOL, **known)
 
     def to_data(self) -> dict[str, Any]:
         """Only what is known, and every further key as it was given."""

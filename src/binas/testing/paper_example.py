@@ -18,9 +18,8 @@ from binas.space.files import load_space, save_space
 from binas.space.space import SearchSpace
 from binas.tables.contributions import Contributions
 from binas.tables.costs import Cost, CostTable
-from binas.tables.entries import Column, Provenance, today
+from binas.tables.entries import Column, Provenance
 from binas.tables.units import parse_unit
-from binas.version import __version__
 
 # Figure "insights", left: what a third and a fourth block add per stage in points; latency of a block in ms.
 THIRD_BLOCK = (0.327805, 0.253799, 0.319214, 0.691796, 0.987206)
@@ -95,15 +94,8 @@ def write_paper_example(folder: Path, overwrite: bool = False) -> list[Path]:
 
 
 def _provenance(**more: object) -> Provenance:
-    return Provenance.model_validate(
-        {
-            "source": "RECONSTRUCTION from the averages printed in the BINAS paper, not measured tables",
-            "tool": f"binas {__version__}",
-            "date": today(),
-            "assumptions": ASSUMPTIONS,
-            **more,
-        }
-    )
+    source = "RECONSTRUCTION from the averages printed in the BINAS paper, not measured tables"
+    return Provenance.made(source, assumptions=ASSUMPTIONS, **more)
 
 
 def paper_contributions(space: SearchSpace) -> Contributions:

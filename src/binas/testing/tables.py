@@ -19,6 +19,7 @@ import numpy as np
 
 from binas.base.errors import BinasError, TableError
 from binas.base.files import read_json, read_text
+from binas.costs.foreign.tf_nas import CONFIG
 from binas.space.architecture import Architecture
 from binas.space.files import load_builtin
 from binas.space.space import Config, OptionValue, SearchSpace, Stage, make_options
@@ -33,7 +34,6 @@ TFNAS_ACTIVATIONS = {"relu": "re", "swish": "sw"}
 ACCEL_DEPTHS = (3, 3, 3, 3, 3, 4, 3)
 ACCEL_CONFIGS = tuple(f"e{e}k{k}{se}" for e in (1, 4, 6) for k in (3, 5) for se in ("", "se"))
 _MACRO_KEY = re.compile("[012]{8}")
-_TFNAS_CONFIG = re.compile(r"k([0-9]{1,2})_e([0-9]{1,2})_se([01])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ def _tfnas_stage(number: int, blocks: Sequence[Mapping[str, Any]]) -> Stage:
 
 
 def _tfnas_config(text: str) -> Config:
-    match = _TFNAS_CONFIG.fullmatch(text)
+    match = CONFIG.fullmatch(text)
     if match is None:
         raise ValueError(f"{text[:40]!r} is not a config such as k5_e6_se1")
     kernel, expansion, se = map(int, match.groups())

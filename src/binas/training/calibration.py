@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from binas.supernet.layers import ElasticNorm
+from binas.supernet.plain import in_mode
 from binas.training.team import ALONE, Team
 
 Norm = nn.BatchNorm1d | nn.BatchNorm2d | ElasticNorm
@@ -125,15 +126,12 @@ def _observe(network: nn.Module) -> Iterator[list[_Sums]]:
         norm.register_forward_pre_hook(lambda _, inputs, own=own: own.add(inputs[0]))
         for norm, own in zip(norms, sums, strict=True)
     ]
-    modes = [(module, module.training) for module in network.modules()]
-    network.train()
     try:
-        yield sums
+        with in_mode(network, training=True):
+            yield sums
     finally:
         for hook in hooks:
             hook.remove()
-        for module, mode in modes:
-            module.training = mode
         for norm, own, (mean, variance) in zip(norms, sums, before, strict=True):
             norm.running_mean.copy_(mean)  # type: ignore[union-attr]
             norm.running_var.copy_(variance)  # type: ignore[union-attr]

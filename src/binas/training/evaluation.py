@@ -38,12 +38,16 @@ def shared_batches(
     """
     height, width = images.size
     size = min(1024, max(1, EVAL_PIXELS // (height * width)))
-    own: dict[str, Any] = {"places": range(team.rank * size, (team.rank + 1) * size)} if team.size > 1 else {}
-    for round_, batch in enumerate(images.batches(size * team.size, **own)):
+    for round_, batch in enumerate(images.batches(size * team.size, **_places(team, size))):
         if len(batch):
             first = (round_ * team.size + team.rank) * size
             here = normalise(moved(batch.images, device), data.mean, data.std)
             yield slice(first, first + len(batch)), here, moved(batch.labels, device)
+
+
+def _places(team: Team, size: int) -> dict[str, Any]:
+    """What to ask of batches of ``size`` images for each process: only those of this one, where there are others."""
+    return {"places": range(team.rank * size, (team.rank + 1) * size)} if team.size > 1 else {}
 
 
 def normalised_batches(
@@ -145,8 +149,7 @@ def calibration_batches(
     """
     left = min(count, len(data.train))
     size = min(size, left)
-    own: dict[str, Any] = {"places": range(team.rank * size, (team.rank + 1) * size)} if team.size > 1 else {}
-    for batch in data.train.batches(size * team.size, seed=seed, **own):
+    for batch in data.train.batches(size * team.size, seed=seed, **_places(team, size)):
         mine = batch.images[: max(0, left - team.rank * size)]
         yield normalise(moved(mine, device), data.mean, data.std) if len(mine) > 1 else None
         left -= size * team.size

@@ -6,21 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from problems import BELOW_8, quadratic_problem
 
 from binas.base.errors import ProblemError
-from binas.estimators.objective import BilinearObjective, QuadraticObjective
+from binas.estimators.objective import BilinearObjective
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.solvers import Options, make_solver, solver_class
-from binas.search.solvers._bilinear_program import pose
+from binas.search.solvers._bilinear_program import architecture_at, ones_of, pose
 from binas.space import enumerate_all
 from binas.tables.entries import Column
 from binas.testing import bilinear_cases, brute_force, check_case, make_problem, make_space
-from binas.testing.cases import VANISHING, make_cost, random_column, small_space
+from binas.testing.cases import make_cost, small_space
 
-BELOW_8 = (Limit("latency", 8.0),)
 CASES = {case.name: case for case in bilinear_cases()[:20]}  # a few of the random ones are enough
 
 
@@ -32,14 +32,6 @@ def name(request):
     return request.param
 
 
-def interactions(seed, limits=BELOW_8):
-    space, rng = small_space(VANISHING), np.random.default_rng(seed)
-    size = space.alpha_size + space.beta_size
-    objective = QuadraticObjective(70.0, rng.normal(size=size), rng.normal(size=(size, size)))
-    costs = {"latency": make_cost(space, "latency", random_column(space, rng, 0.5, 5.0, depth=1.0))}
-    return SearchProblem(space, objective, costs, tuple(limits))
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_optimum_of_bilinear_problems(name, case):
     check_case(make_solver(name), CASES[case])
@@ -48,7 +40,7 @@ def test_optimum_of_bilinear_problems(name, case):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("limits", [(), BELOW_8])
 def test_optimum_of_quadratic_problems(name, seed, limits):
-    problem = interactions(seed, limits)
+    problem = quadratic_problem(seed, limits)
     result = solve(problem, name)
     assert result.status is Status.OPTIMAL
     assert result.accuracy == pytest.approx(brute_force(problem), abs=1e-7)
@@ -61,9 +53,9 @@ def test_forbidding_the_best_gives_the_next(name):
     program, found = pose(problem), []
     model = make_solver(name)._model(program, Options())
     for _ in wanted:
-        architecture = program.architecture(model.run(60.0).x)
+        architecture = architecture_at(program.space, model.run(60.0).x)
         found.append(evaluate(problem, architecture).accuracy)
-        model.forbid(program.ones(architecture))
+        model.forbid(ones_of(program.space, architecture))
     model.close()
     assert found == pytest.approx(wanted)
 
@@ -86,7 +78,7 @@ def test_out_of_time_with_a_start_keeps_the_start(name):
 
 
 def test_says_nothing(name, capfd):
-    for problem in (CASES["several limits"].problem, CASES["infeasible"].problem, interactions(1)):
+    for problem in (CASES["several limits"].problem, CASES["infeasible"].problem, quadratic_problem(1)):
         solve(problem, name)
     assert capfd.readouterr() == ("", "")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import pytest
+from problems import BELOW_8, quadratic_problem
 
 from binas.base.errors import ProblemError, SolverClaimError
-from binas.estimators.objective import CallableObjective, QuadraticObjective
+from binas.estimators.objective import CallableObjective
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.reach import reachable
@@ -22,25 +22,16 @@ from binas.search.solvers._bilinear_program import (
     PROGRAM_OBJECTIVES,
     Outcome,
     ProgramSolver,
+    architecture_at,
+    ones_of,
     pose,
 )
 from binas.search.solvers.miqcp import Scip
 from binas.space import enumerate_all, load_space
 from binas.testing import bilinear_cases, brute_force, check_case, stagewise_cases
-from binas.testing.cases import VANISHING, make_cost, random_column, small_space
 from binas.testing.paper_example import paper_contributions, paper_costs
 
-BELOW_8 = (Limit("latency", 8.0),)
 CASES = {case.name: case for case in bilinear_cases()}
-
-
-def quadratic_problem(seed, limits=BELOW_8):
-    """Interactions everywhere (the matrix is not symmetric), depth zero allowed."""
-    space, rng = small_space(VANISHING), np.random.default_rng(seed)
-    size = space.alpha_size + space.beta_size
-    objective = QuadraticObjective(70.0, rng.normal(size=size), rng.normal(size=(size, size)))
-    costs = {"latency": make_cost(space, "latency", random_column(space, rng, 0.5, 5.0, depth=1.0))}
-    return SearchProblem(space, objective, costs, tuple(limits))
 
 
 def scaled(problem, factor):
@@ -138,7 +129,7 @@ def test_program_has_the_numbers_of_the_problem(quadratic):
         assert program.unit * program.objective.value(x) == pytest.approx(judged.accuracy)
         assert all(form.value(x) <= bound for form, bound in program.limits) == judged.feasible
         assert program.equality @ x == pytest.approx(program.right)
-        assert program.architecture(x) == architecture
+        assert architecture_at(program.space, x) == architecture
 
 
 def test_bilinear_program_is_the_papers():
@@ -165,7 +156,7 @@ def test_rows_are_scaled():
 
 def test_a_cut_meets_one_architecture_only():
     program = pose(CASES["depth zero"].problem)
-    ones = [set(program.ones(a)) for a in enumerate_all(program.space)]
+    ones = [set(ones_of(program.space, a)) for a in enumerate_all(program.space)]
     assert not any(one <= two for one, two in itertools.permutations(ones, 2))
 
 
@@ -177,9 +168,9 @@ def test_forbidding_the_best_gives_the_next(quadratic):
     program, found = pose(problem), []
     model = Scip()._model(program, Options())
     for _ in wanted:
-        architecture = program.architecture(model.run(60.0).x)
+        architecture = architecture_at(program.space, model.run(60.0).x)
         found.append(evaluate(problem, architecture).accuracy)
-        model.forbid(program.ones(architecture))
+        model.forbid(ones_of(program.space, architecture))
     model.close()
     assert found == pytest.approx(wanted)
 
@@ -236,7 +227,7 @@ def test_a_point_over_the_limit_is_forbidden_and_the_program_run_again(judged):
     problem, best, broken = judged
     solver = Scripted(outcome(problem, broken), outcome(problem, best))
     result = solve(problem, solver)
-    assert solver.script.forbidden == [posed(problem).ones(broken.architecture)]
+    assert solver.script.forbidden == [ones_of(posed(problem).space, broken.architecture)]
     assert solver.script.closed
     assert (result.status, result.architecture) == (Status.OPTIMAL, best.architecture)
 

@@ -15,7 +15,7 @@ from binas.space.space import SearchSpace
 from binas.tables.costs import Cost
 from binas.tables.entries import Column, Provenance
 from binas.tables.units import parse_unit
-from binas.version import __version__
+from binas.version import TOOL
 
 KINDS = ("ir", "ds")
 
@@ -124,7 +124,7 @@ def to_cost(
 def stated(provenance: Provenance | None, source: str) -> Provenance:
     """What the caller says about a table, and where it comes from."""
     known = provenance or Provenance()
-    return known.model_copy(update={"source": known.source or source, "tool": f"binas {__version__}"})
+    return known.model_copy(update={"source": known.source or source, "tool": TOOL})
 
 
 def number(value: Any, where: str) -> float:

@@ -34,7 +34,7 @@ ACTIVATIONS = {"re": "relu", "r6": "relu6", "hs": "h_swish", "sw": "swish"}
 _KEY = re.compile(
     r"MBI_([0-9]{1,5})_([0-9]{1,5})_([0-9]{1,5})_([0-9]{1,5})_k([0-9]{1,2})_s([0-9])_([a-z0-9_]{2,10})"
 )
-_CONFIG = re.compile(r"k([0-9]{1,2})_e([0-9]{1,2})_se([01])")
+CONFIG = re.compile(r"k([0-9]{1,2})_e([0-9]{1,2})_se([01])")
 
 
 def read_tf_nas(
@@ -169,7 +169,7 @@ def _configs(item: Mapping[str, Any], where: str) -> dict[Shape, float]:
     """The configs of one block, such as ``k5_e6_se1``."""
     values = {}
     for text, value in item["ms"].items():
-        match = _CONFIG.fullmatch(text)
+        match = CONFIG.fullmatch(text)
         if match is None:
             raise TableError(f"{where} has the config {text[:40]!r}, which is not one such as k5_e6_se1.")
         kernel, expansion, se = map(int, match.groups())

@@ -101,14 +101,6 @@ class Program:
         """The variables of an architecture."""
         return np.concatenate(self.space.layout.encode(architecture, inactive=self.inactive))
 
-    def ones(self, architecture: Architecture) -> list[int]:
-        """The variables that are one at every point of this architecture and at no point of another."""
-        return np.flatnonzero(self.space.layout.rows([architecture])).tolist()
-
-    def architecture(self, x: Array) -> Architecture:
-        """The architecture of a point that is binary up to a tolerance."""
-        return self.space.layout.round(*self.space.layout.split(x))
-
     def in_percent(self, scaled: float) -> float | None:
         """A solver's objective value or bound in the objective's own unit; None if it is not finite."""
         return self.unit * scaled if math.isfinite(scaled) and abs(scaled) < 1e19 else None
@@ -213,14 +205,18 @@ class Outcome:
     nodes: int = 0
 
 
-class Model(Protocol):
-    """A program inside a solver."""
+class Solvable(Protocol):
+    """A program inside a solver, over the variables of a space."""
 
     def run(self, seconds: float) -> Outcome:
         """Solve (again) for at most ``seconds``."""
 
     def forbid(self, ones: list[int]) -> None:
         """Cut off one architecture: the sum of its ones <= their number - 1."""
+
+
+class Model(Solvable, Protocol):
+    """The same where memory and licence must be given back."""
 
     def close(self) -> None:
         """Give back memory and licence."""
@@ -252,7 +248,7 @@ class ProgramSolver(Solver, ABC):
         program = pose(smaller)
         known = options.warm_start if options.warm_start in smaller.space else None
         with contextlib.closing(self._model(program, replace(options, warm_start=known))) as model:
-            outcome, judged, repairs = _run_until_kept(problem, program, model, deadline)
+            outcome, judged, repairs = run_until_kept(problem, program.space, model, deadline)
         return self._answer(outcome, judged, start, {"nodes": outcome.nodes, "repairs": repairs})
 
     def _answer(
@@ -280,18 +276,28 @@ def _agrees(bound: float | None, value: float) -> bool:
     return bound is not None and abs(bound - value) <= TOLERANCE * max(1.0, abs(value))
 
 
-def _run_until_kept(
-    problem: SearchProblem, program: Program, model: Model, deadline: Deadline
+def ones_of(space: SearchSpace, architecture: Architecture) -> list[int]:
+    """The variables that are one at every point of this architecture and at no point of another."""
+    return np.flatnonzero(space.layout.rows([architecture])).tolist()
+
+
+def architecture_at(space: SearchSpace, x: Array) -> Architecture:
+    """The architecture of a point that is binary up to a tolerance."""
+    return space.layout.round(*space.layout.split(x))
+
+
+def run_until_kept(
+    problem: SearchProblem, space: SearchSpace, model: Solvable, deadline: Deadline
 ) -> tuple[Outcome, Evaluation | None, int]:
     """The last run, its architecture if that keeps every limit, and how many were forbidden before it."""
     for repairs in range(MAX_REPAIRS):
         outcome = model.run(deadline.left)
         if outcome.x is None:
             return outcome, None, repairs
-        judged = evaluate(problem, program.architecture(outcome.x))
+        judged = evaluate(problem, architecture_at(space, outcome.x))
         if judged.feasible:
             return outcome, judged, repairs
-        model.forbid(program.ones(judged.architecture))
+        model.forbid(ones_of(space, judged.architecture))
     return outcome, None, MAX_REPAIRS
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from binas.search.deadline import NEVER, Deadline
 from binas.search.highs import LinearProgram, Model, Setting
@@ -15,12 +13,9 @@ from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.reach import reachable
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import Capabilities, Options, Solver
+from binas.search.solvers._bilinear_program import Outcome, ones_of, run_until_kept
 from binas.search.sparse import Sparse
 from binas.space.architecture import Architecture
-
-Array = NDArray[np.float64]
-
-MAX_REPAIRS = 50
 
 
 class Milp(Solver):
@@ -58,7 +53,7 @@ class Milp(Solver):
             found := self._next(problem, model, deadline)
         ).status is Status.OPTIMAL and found.architecture is not None:
             yield evaluate(problem, found.architecture)
-            model.forbid(_point(model.form, found.architecture))
+            model.forbid(ones_of(model.form.space, found.architecture))
 
     def _model(self, problem: SearchProblem, options: Options) -> _Model:
         form = tight_form(problem)
@@ -82,25 +77,13 @@ class Milp(Solver):
         return settings
 
     def _next(self, problem: SearchProblem, model: _Model, deadline: Deadline) -> Answer:
-        for _ in range(MAX_REPAIRS):
-            outcome = model.run(deadline)
-            if outcome.x is None:
-                return Answer(outcome.status, bound=outcome.bound)
-            architecture = _architecture(model.form, outcome.x)
-            judged = evaluate(problem, architecture)
-            if judged.feasible:
-                bound = judged.accuracy if outcome.status is Status.OPTIMAL else outcome.bound
-                return Answer(outcome.status, architecture, judged.accuracy, bound, {"nodes": outcome.nodes})
-            model.forbid(_point(model.form, architecture))
-        return Answer(Status.STOPPED_WITHOUT_ANSWER, bound=outcome.bound)
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    status: Status
-    x: Array | None
-    bound: float | None
-    nodes: int = 0
+        outcome, judged, _ = run_until_kept(problem, model.form.space, model, deadline)
+        if judged is None:
+            status = outcome.status if outcome.x is None else Status.STOPPED_WITHOUT_ANSWER
+            return Answer(status, bound=outcome.bound)
+        bound = judged.accuracy if outcome.status is Status.OPTIMAL else outcome.bound
+        details = {"nodes": outcome.nodes}
+        return Answer(outcome.status, judged.architecture, judged.accuracy, bound, details)
 
 
 class _Model:
@@ -112,23 +95,22 @@ class _Model:
         self.form, self.scale = form, scale
         self.model = Model(_program(form, self.scale), settings)
         if start is not None:
-            self.model.start_from(_point(form, start))
+            self.model.start_from(form.space.layout.rows([start]).ravel())
 
-    def run(self, deadline: Deadline) -> _Outcome:
+    def run(self, seconds: float) -> Outcome:
         """Solve (again) and translate HiGHS's answer."""
-        solution = self.model.run(deadline.left)
+        solution = self.model.run(seconds)
         if solution.status == "infeasible":
-            return _Outcome(Status.INFEASIBLE, None, None)
+            return Outcome(Status.INFEASIBLE)
         bound = None if solution.bound is None else solution.bound * self.scale + self.form.constant
         if solution.x is None:
-            return _Outcome(Status.STOPPED_WITHOUT_ANSWER, None, bound)
+            return Outcome(Status.STOPPED_WITHOUT_ANSWER, None, bound)
         status = Status.OPTIMAL if solution.status == "optimal" else Status.STOPPED_WITH_ANSWER
-        return _Outcome(status, solution.x, bound, solution.nodes)
+        return Outcome(status, solution.x, bound, solution.nodes)
 
-    def forbid(self, point: Array) -> None:
-        """Cut off one integer point: sum of its ones <= their number - 1."""
-        ones = np.flatnonzero(point > 0.5)
-        self.model.add_row(ones, np.ones(len(ones)), float(len(ones) - 1))
+    def forbid(self, ones: list[int]) -> None:
+        """Cut off one architecture: the sum of its ones <= their number - 1."""
+        self.model.add_row(np.array(ones), np.ones(len(ones)), float(len(ones) - 1))
 
 
 def _program(form: TightForm, scale: float) -> LinearProgram:
@@ -145,11 +127,3 @@ def _program(form: TightForm, scale: float) -> LinearProgram:
         integer=np.ones(size, dtype=bool),
         maximise=True,
     )
-
-
-def _architecture(form: TightForm, x: Array) -> Architecture:
-    return form.space.layout.round(*form.space.layout.split(x))
-
-
-def _point(form: TightForm, architecture: Architecture) -> Array:
-    return form.space.layout.rows([architecture]).ravel()

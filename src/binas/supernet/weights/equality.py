@@ -6,8 +6,7 @@ compared on random images, and a difference is traced to the first layer whose o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,11 +18,12 @@ from torch import Tensor, nn
 from binas.base.errors import ModelError
 from binas.base.packed import read_arrays
 from binas.space.described import NetworkDescription
+from binas.supernet.plain import in_mode
 from binas.supernet.weights.files import read_safetensors
 from binas.supernet.weights.loading import LoadedNetwork
 from binas.supernet.weights.names import Pair
 
-TOLERANCE = 1e-4  # of the largest logit
+TOLERANCE = 1e-4  # largest difference of logits, relative to the largest absolute logit
 IMAGES = 4
 SMALLEST, LARGER = 8, 4  # sides of recorded images: so many pixels, and so many times those of the network
 
@@ -66,7 +66,7 @@ def check_equal(loaded: LoadedNetwork, source: nn.Module, images: Tensor | None 
     ``images`` are normalised as the module takes them; random ones unless given. The module's mode is put back.
     """
     images = random_images(loaded.description) if images is None else images
-    with _evaluating(source), torch.no_grad():
+    with in_mode(source, training=False), torch.no_grad():
         wanted = _logits(source(images), loaded.description)
         agreement = compare(loaded.network(images), wanted)
         if not agreement.holds:
@@ -175,15 +175,3 @@ def _outputs(module: nn.Module, names: Sequence[str], images: Tensor) -> dict[st
         for handle in handles:
             handle.remove()
     return kept
-
-
-@contextmanager
-def _evaluating(module: nn.Module) -> Iterator[None]:
-    """The module in eval mode, and every part of it back in its own afterwards."""
-    modes = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, training in modes:
-            part.training = training

@@ -860,7 +860,11 @@ READERS: tuple[Reader, ...] = (
     Reader("data.json", "data.json", "json", make_records, lambda f: DATA.read(run_of(f)).sentence()),
     Reader("network.json", "network.json", "json", make_network, use_network, ("settings",)),
     Reader(
-        "model.json", "model.json", "json", make_model, lambda f: MODEL.read(run_of(f)).judgement.test.error
+        "given-model.json",
+        "given-model.json",
+        "json",
+        make_model,
+        lambda f: MODEL.read(run_of(f)).judgement.test.error,
     ),
     Reader("plan.json", "plan.json", "json", make_plan, use_plan, ("chosen",)),
     Reader(

@@ -3,7 +3,7 @@
 RUN/config.yaml          the configuration with all its values; RUN/space.yaml the space
 RUN/plan.json            what was chosen for a time that was given (binas.run.plan)
 RUN/start.safetensors    weights of a model of one's own that the heaviest network starts from (binas.run.shrinking)
-RUN/model.json           what that model gets right of the held-out images before anything is changed
+RUN/given-model.json     what that model gets right of the held-out images before anything is changed
 RUN/data.json            what the images are: fingerprint, classes, counts
 RUN/heaviest/            weights of the heaviest network; RUN/supernet/ those of the supernet
 RUN/costs.json           what each choice costs, verified on whole networks
@@ -116,7 +116,7 @@ DATA: Artefact[DataRecord] = Artefact(
     DataRecord.save,
 )
 MODEL: Artefact[ModelRecord] = Artefact(
-    "model.json",
+    "given-model.json",
     "shrink",
     lambda path, _: read_typed(ModelRecord, path, "Delete it; it is only told of."),
     ModelRecord.save,

@@ -57,7 +57,7 @@ class Judgement:
 class ModelRecord(FileRecord):
     """A model that was trained before, as it is: what it gets right of the images that a run holds out."""
 
-    format: Literal["binas/model"] = "binas/model"
+    format: Literal["binas/given-model"] = "binas/given-model"
     version: Literal[1] = 1
     judgement: HeldOut
 

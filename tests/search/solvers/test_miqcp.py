@@ -75,7 +75,9 @@ def test_units_do_not_matter(factor):
 
 
 def test_paper_sized_problem_is_proven(paper_problem):
-    result = solve(paper_problem, "miqcp")
+    result = solve(
+        paper_problem, "miqcp", time_limit=3600
+    )  # seconds; on a starved machine the default is too short
     assert result.status is Status.OPTIMAL
     assert result.accuracy == pytest.approx(solve(paper_problem, "milp").accuracy, abs=1e-7)
 

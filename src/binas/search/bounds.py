@@ -221,7 +221,7 @@ def ceilings(terms: Terms, data: Array, vectors: list[Array], reach: Array | Non
         offset = float(vector @ (terms.bounds[1:] - terms.constant[2:])) if vector.any() else 0.0
         x, y = joined_hull([_stage_hull(stage, vector) for stage in terms.stages])
         most = np.minimum(most, np.interp(limits, x, y) + offset)
-    return most + terms.constant[0]
+    return np.asarray(most + terms.constant[0])
 
 
 def shortfall(values: Array, above: Array) -> float:

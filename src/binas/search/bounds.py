@@ -206,8 +206,8 @@ def joined_hull(hulls: list[Array]) -> Array:
     return np.asarray(start[:, None] + np.pad(np.cumsum(edges, axis=1), ((0, 0), (1, 0))))
 
 
-def shortfall(terms: Terms, data: Array, vectors: list[Array], reach: Array | None = None) -> float:
-    """By how much, at most, the best value exceeds a frontier at any limit from its first cost up.
+def ceilings(terms: Terms, data: Array, vectors: list[Array], reach: Array | None = None) -> Array:
+    """What nothing is better than at any limit from each point of a frontier up to the next.
 
     ``data`` are its values and costs, rising. Between two of its points nothing is better than the hull of everything at the
     cost of the second, nor than the ``reach`` of all points so far, where it is known; further rows enter by multiplier
@@ -221,8 +221,12 @@ def shortfall(terms: Terms, data: Array, vectors: list[Array], reach: Array | No
         offset = float(vector @ (terms.bounds[1:] - terms.constant[2:])) if vector.any() else 0.0
         x, y = joined_hull([_stage_hull(stage, vector) for stage in terms.stages])
         most = np.minimum(most, np.interp(limits, x, y) + offset)
-    gap = float((most + terms.constant[0] - data[0]).max(initial=0.0))
-    return gap + 1e-9 * float(np.abs(data[0]).max(initial=1.0))
+    return np.asarray(most + terms.constant[0])
+
+
+def shortfall(values: Array, above: Array) -> float:
+    """By how much, at most, the best value exceeds a frontier of such values and :func:`ceilings`, at any limit."""
+    return float((above - values).max(initial=0.0)) + 1e-9 * float(np.abs(values).max(initial=1.0))
 
 
 def _stage_hull(stage: StageTerms, multipliers: Array) -> Array:

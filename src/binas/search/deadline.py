@@ -52,7 +52,7 @@ class Deadline:
         if self.late:
             raise TimeUpError
 
-    def shared(self, parts: int) -> Deadline:
+    def shared(self, parts: float) -> Deadline:
         """The deadline of the first of so many equal parts of what is left."""
         return self if self.end == math.inf else replace(self, end=self.end - self.left * (1 - 1 / parts))
 

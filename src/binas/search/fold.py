@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
-from binas.search.bounds import Bounds, make_bounds, shortfall
+from binas.search.bounds import Bounds, ceilings, make_bounds, shortfall
 from binas.search.deadline import NEVER, Deadline, TimeUpError
 from binas.search.labels import Labels, choices, nothing, unite
 from binas.search.merging import (
@@ -58,24 +58,30 @@ BOUND_ROWS = 2  # from this many cost rows on, bounds pay off (measured; with on
 
 @dataclass(frozen=True)
 class Effort:
-    """What a fold may take: labels in one set (None: as is usual), bytes in all, points given up, and until when."""
+    """What a fold may take: labels in one set (None: as is usual), bytes in all, points given up, and until when.
+
+    ``enough``: points that a result which is not exact should be certified within.
+    """
 
     max_labels: int | None = None
     memory: float = MEMORY
     tolerance: float = 0.0
     deadline: Deadline = NEVER
+    enough: float = 0.001
 
 
 @dataclass(frozen=True, eq=False)
 class Folded:
     """All non-dominated labels of a problem and the certified error: no value is short by more.
 
-    ``stopped``: time was up, and below the first label's cost there may be others.
+    ``stopped``: time was up, and below the first label's cost there may be others. ``ceilings``: what nothing is better than
+    from each label's cost to the next, where there is an error.
     """
 
     labels: Labels
     error: float
     stopped: bool = False
+    ceilings: Array | None = None
 
 
 def fold(terms: Terms, effort: Effort | None = None) -> Folded:
@@ -312,8 +318,9 @@ class _Folding:
             return Folded(labels, 0.0, self.stopped)
         vectors = [np.zeros(self.terms.rows - 1)] if bounds is None else self._some(bounds.multipliers)
         reach = data[2] if len(data) > 1 + self.terms.rows else None
-        lost = min(self.error, shortfall(self.terms, labels.data, vectors, reach))
-        return Folded(labels, lost, self.stopped)
+        values, above = labels.data[0], ceilings(self.terms, labels.data, vectors, reach)
+        lost = min(self.error, shortfall(values, above))
+        return Folded(labels, lost, self.stopped, np.minimum(above, values + self.error))
 
     def _some(self, vectors: Sequence[Array]) -> list[Array]:
         """All multipliers, or as many of them as there are moments for when time is up."""

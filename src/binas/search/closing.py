@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from binas.search.deadline import Deadline
 from binas.search.lagrangian import Exact, solve_exact
-from binas.search.terms import StageTerms, Terms, with_bounds
+from binas.search.terms import StageTerms, Terms
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -126,7 +126,7 @@ def _largest(terms: Terms) -> float:
 
 def answer_at(terms: Terms, limit: float, enough: float, deadline: Deadline) -> tuple[float, Found | None]:
     """What nothing of row 1 up to ``limit`` is better than, and the best architecture known."""
-    asked = with_bounds(terms, np.append(limit, terms.bounds[1:]))
+    asked = replace(terms, bounds=np.append(limit, terms.bounds[1:]))
     outcome = solve_exact(asked, MAX_CANDIDATES, deadline, enough)
     return outcome.bound, None if outcome.best is None else _found(terms, outcome.best)
 

@@ -7,14 +7,14 @@ weights on shifted images: dW[i, j] = sum over images and pixels p, q of x[p s +
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from binas.supernet.plain import computing
 
 PIECE = 3  # kernel that the library differentiates fast
 SMALL = 8  # pixels a side below which pieces are faster than the whole (measured: AVX2, 1 thread, 64 images)
@@ -35,17 +35,10 @@ def _is_slow(x: Tensor, weight: Tensor) -> bool:
     return small and plain and torch.is_grad_enabled() and weight.requires_grad
 
 
-@contextmanager
-def fast_filters(network: nn.Module) -> Iterator[None]:
+def fast_filters(network: nn.Module) -> AbstractContextManager[None]:
     """Let the plain depth-wise layers of a network be differentiated in this way while it is trained."""
     own = [layer for layer in network.modules() if type(layer) is nn.Conv2d and _fits(layer)]
-    for layer in own:
-        layer.forward = partial(_filtered, layer)  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        for layer in own:
-            del layer.forward
+    return computing(own, _filtered)
 
 
 def _fits(layer: nn.Conv2d) -> bool:

@@ -6,6 +6,8 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -24,6 +26,8 @@ from binas.space.families import (
     describe,
     family_of_kind,
 )
+
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 _ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "re": lambda: nn.ReLU(inplace=True),
@@ -227,6 +231,19 @@ def in_mode(module: nn.Module, *, training: bool) -> Iterator[None]:
     finally:
         for part, own in modes:
             part.training = own
+
+
+@contextmanager
+def computing(modules: Iterable[ModuleT], function: Callable[[ModuleT, Tensor], Tensor]) -> Iterator[None]:
+    """Modules that compute ``function(module, x)`` for a while, and what they are made for afterwards."""
+    changed = list(modules)
+    for module in changed:
+        module.forward = partial(function, module)
+    try:
+        yield
+    finally:
+        for module in changed:
+            del module.forward
 
 
 def initialise(module: nn.Module) -> None:

@@ -7,34 +7,25 @@ the statistics go the same way back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
 
 from binas.supernet.layers import ElasticNorm
+from binas.supernet.plain import computing
 from binas.training.calibration import Norm
 from binas.training.team import Team
 
 
-@contextmanager
-def shared_statistics(network: nn.Module, team: Team) -> Iterator[None]:
+def shared_statistics(network: nn.Module, team: Team) -> AbstractContextManager[None]:
     """Within it the norms of ``network`` that train take the statistics of what all processes of a team give them.
 
     All processes must call the same norms in the same order.
     """
     norms = [item for item in network.modules() if isinstance(item, nn.BatchNorm2d | ElasticNorm)]
-    changed = norms if team.size > 1 else []
-    for norm in changed:
-        norm.forward = partial(_normalised, norm)  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        for norm in changed:
-            del norm.forward
+    return computing(norms if team.size > 1 else [], _normalised)
 
 
 class _Sum(torch.autograd.Function):

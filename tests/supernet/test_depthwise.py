@@ -81,7 +81,8 @@ class TestFastFilters:
 def test_grey_images_are_seen_as_channels_last() -> None:
     """One channel looks the same in both layouts; the first convolution must keep the right one."""
     grey = torch.randn(3, 1, 8, 8)
-    assert torch.equal(side_by_side(grey), grey)
+    for some in (grey, grey[1:], grey[::2], grey.transpose(2, 3)):
+        assert torch.equal(side_by_side(some), some)
     assert F.conv2d(side_by_side(grey), torch.randn(4, 1, 3, 3)).is_contiguous(
         memory_format=torch.channels_last
     )

@@ -29,7 +29,6 @@ QUICK = {
     "search.limits": ["latency=25%", "latency=60%"],
     "search.seconds_per_network": 3,
     "compare.random": 3,
-    "compare.tune": 1,
     "export.formats": ["safetensors"],
 }
 SETUP = Setup(

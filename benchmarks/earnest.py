@@ -3,9 +3,9 @@
 Columns, all on the same test images, which chose nothing; differences to the found network are paired over images:
 
 * found: the network of the search, fine-tuned; its latency was measured within the limit;
-* random: architectures of the space just below the limit, fine-tuned in the same way: the mean of the first ones that were
-  tuned (with ``compare.tune: 1`` it is one network, and called so), and the best, chosen by validation images. The mean of
-  all of them is below the table, one-shot: with the supernet's weights, as is found there;
+* random: architectures of the space just below the limit: the best of them, chosen by validation images, fine-tuned in the
+  same way; with ``compare.tune: N`` also the mean of the first N. The mean of all of them is below the table, one-shot: with
+  the supernet's weights, as is found there;
 * hand-scaled: one config and one depth for the whole network, the best by validation images, fine-tuned in the same way;
 * MobileNetV2, MobileNetV3-Small: the published block lists with the strides of the stem and of the first strided stage
   set to 1, as is usual for images this small, and all channels times a width found by bisection, so that the latency
@@ -27,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -47,7 +47,7 @@ from binas.run.records import read_record
 from binas.run.run import Run, open_run
 from binas.run.workers import map_shared
 from binas.search.answers import AnswerRecord
-from binas.search.rivals import Difference, Outcome, difference, is_clear
+from binas.search.rivals import Comparison, Difference, Outcome, difference, is_clear
 from binas.tables.samples import pack, unpack
 from binas.tasks.artefacts import COMPARISONS, COSTS
 from binas.tasks.compare import tuned_outcomes
@@ -195,10 +195,12 @@ def do_run(setup: Setup, folder: Path, sets: Sequence[str]) -> None:
 def compare(run: Run, scaled_folder: Path, effort: Effort) -> dict[str, Any]:
     """The table's numbers: a row per limit, and the heaviest network."""
     answers = [answer for answer in run.answers if answer.architecture]
-    names = [str(answer.architecture) for answer in answers]
-    outcomes = tuned_outcomes(run, list(dict.fromkeys(names)), Progress())
+    compared, outcomes = tuned_comparisons(run)
     rivals = scaled_networks(run, answers, scaled_folder, effort) if effort.published else {}
-    rows = [_row(run, answer, outcomes[name], rivals) for answer, name in zip(answers, names, strict=True)]
+    rows = [
+        _row(answer, compared[answer.question], outcomes[str(answer.architecture)], rivals)
+        for answer in answers
+    ]
     left = {name: _untrained(name, scaled_folder, len(answers)) for name in PUBLISHED if effort.published}
     for number, row in enumerate(rows):
         row["untrained"] = [name for name, numbers in left.items() if number in numbers]
@@ -209,9 +211,21 @@ def compare(run: Run, scaled_folder: Path, effort: Effort) -> dict[str, Any]:
         "share_core_minutes": round(min(share_seconds(run), effort.training) / 60, 1),
         "run_minutes": round(sum(_seconds(run, step) for step in SEARCHED) / 60, 1),
         "limits": rows,
-        "heaviest": heaviest(run),
+        "heaviest": heaviest(run, outcomes[str(run.space.extreme())].percents.test),
         "published": [name for name, numbers in left.items() if not numbers],
     }
+
+
+def tuned_comparisons(run: Run) -> tuple[dict[str, Comparison], dict[str, Outcome]]:
+    """The run's comparisons by question, with found networks and rivals fine-tuned where the run did not ask for that.
+
+    And what each of these networks and the heaviest, by their architectures, get right.
+    """
+    known = [(item, item.tuned.count if item.tuned else 0) for item in COMPARISONS.read(run)]
+    names = dict.fromkeys(name for item, count in known for name in item.to_tune(count))
+    with Terminal().during("rivals") as progress:
+        outcomes = tuned_outcomes(run, [*names, str(run.space.extreme())], progress)
+    return {item.question: item.with_tuned(outcomes, count) for item, count in known}, outcomes
 
 
 def _untrained(network: str, folder: Path, limits: int) -> list[int]:
@@ -225,12 +239,11 @@ def _untrained(network: str, folder: Path, limits: int) -> list[int]:
 
 
 def _row(
-    run: Run, answer: AnswerRecord, own: Outcome, rivals: Mapping[tuple[str, str], Any]
+    answer: AnswerRecord, compared: Comparison, own: Outcome, rivals: Mapping[tuple[str, str], Any]
 ) -> dict[str, Any]:
     """One limit: the found network and every column with its lead over it."""
-    limit, compared = answer.limits[0], COMPARISONS.find(run, answer.question)
-    reading = answer.measured(limit.cost)
-    columns = dict(_compared_columns(compared)) if compared else {}
+    limit = answer.limits[0]
+    reading, columns = answer.measured(limit.cost), dict(_compared_columns(compared, len(own.correct)))
     for name in PUBLISHED:
         columns[name] = _scaled_column(rivals.get((answer.question, name)), own)
     return {
@@ -242,12 +255,12 @@ def _row(
             "cost": reading.measured if reading else answer.costs[limit.cost].value,
             "architecture": answer.architecture,
         },
-        "one_shot": _one_shot(compared) if compared else None,
+        "one_shot": _one_shot(compared),
         "columns": {name: column for name, column in columns.items() if column is not None},
     }
 
 
-def _one_shot(compared: Any) -> dict[str, Any] | None:
+def _one_shot(compared: Comparison) -> dict[str, Any] | None:
     """Found and the mean of all random networks with the supernet's weights, and the lead; None where none were drawn."""
     lead = compared.one_shot.over_random
     if lead is None:
@@ -261,9 +274,9 @@ def _one_shot(compared: Any) -> dict[str, Any] | None:
     }
 
 
-def _compared_columns(compared: Any) -> Any:
-    """Random and hand-scaled networks of the space, as ``binas compare`` measured them."""
-    verdict, images = compared.verdict, compared.images
+def _compared_columns(compared: Comparison, images: int) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Random and hand-scaled networks of the space, after fine-tuning, on that many images."""
+    verdict = compared.verdict
     leads, costs = verdict.leads, {rival.architecture: rival.cost for rival in compared.random}
     first = [rival.cost for rival in compared.random[: leads.count]]
     mean = float(np.mean(verdict.random)) if verdict.random else None
@@ -306,13 +319,12 @@ def _error(percent: float, images: int) -> float:
     return Accuracy(percent, images).error
 
 
-def heaviest(run: Run) -> dict[str, Any]:
-    """Test accuracy of the heaviest network after the fine-tuning of all others, and as it was trained first; its cost."""
+def heaviest(run: Run, tuned: float) -> dict[str, Any]:
+    """The heaviest network's test accuracy after the fine-tuning of all others, and as it was trained first; its cost."""
     from binas.supernet.network import extract
     from binas.training.evaluation import accuracy, device_of
 
     largest, trained = run.space.extreme(), run.supernet("heaviest")
-    tuned = tuned_outcomes(run, [str(largest)], Progress())[str(largest)].percents.test
     network = extract(trained, largest).eval()
     first = accuracy(network, run.data, run.data.test, device_of(network)).percent
     cost = COSTS.read(run).costs[run.answers[0].limits[0].cost].of(run.space, [largest])[0]

@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from binas.base.interval import Interval
+from binas.search.rivals import Comparison, Leads, Outcome, Rival
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import earnest
@@ -117,6 +119,30 @@ def test_a_share_of_a_run_is_in_seconds_of_one_core(tmp_path, monkeypatch):
     monkeypatch.setattr(earnest, "_seconds", lambda _, step: records.get(step, 0.0))
     run = SimpleNamespace(folder=tmp_path, answers=[1, 2], settings=lambda _: None)
     assert earnest.share_seconds(run) == 120.0
+
+
+def test_rivals_are_tuned_where_the_run_did_not_ask_for_it(monkeypatch):
+    """The best random one by validation images and the hand-scaled one, on all test images; no mean of chosen ones."""
+    right = {"f": [1, 1, 1, 0], "a": [1, 0, 0, 0], "b": [1, 1, 0, 0], "h": [0, 1, 0, 0], "all": [1, 1, 1, 1]}
+    tuned = {name: Outcome(50.0, np.array(row, dtype=bool)) for name, row in right.items()}
+    shot = {name: Outcome(60.0 if name == "b" else 40.0, tuned[name].correct[:2]) for name in "fabh"}
+    rivals = {name: Rival(architecture=name, cost=1.0, one_shot=item.percents) for name, item in shot.items()}
+    drawn = (rivals["a"], rivals["b"])
+    known = {"question": "q", "identity": "i", "cost": "macs", "limit": 1.0, "unit": "MACs", "images": 2}
+    leads = Leads.of(rivals["f"], drawn, rivals["h"], shot, 2)
+    item = Comparison(**known, found=rivals["f"], random=drawn, hand_scaled=rivals["h"], one_shot=leads)
+    monkeypatch.setattr(earnest, "COMPARISONS", SimpleNamespace(read=lambda run: [item]))
+    monkeypatch.setattr(
+        earnest, "tuned_outcomes", lambda run, names, progress: {name: tuned[name] for name in names}
+    )
+    run = SimpleNamespace(space=SimpleNamespace(extreme=lambda: "all"))
+    compared, outcomes = earnest.tuned_comparisons(run)
+    assert list(outcomes) == ["f", "h", "b", "all"]
+    columns = dict(earnest._compared_columns(compared["q"], 4))
+    assert columns["random, best of 2"]["accuracy"] == 50.0
+    assert columns["random, best of 2"]["lead"][0] == pytest.approx(25.0)
+    assert columns["hand-scaled"]["accuracy"] == 25.0
+    assert columns["random, mean of 0"] is None
 
 
 def test_the_picture_has_a_series_for_each_column():

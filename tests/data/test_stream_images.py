@@ -143,10 +143,10 @@ def test_what_is_shown_again_is_shuffled_anew(stream):
 def test_an_interrupted_pass_goes_on_as_it_would_have(stream):
     """Also within a second round: the share of five images is through after two batches."""
     part = stream(5, 35, 20)
-    whole = list(part.batches(9, shards=3, **HOW))
+    whole = list(part.batches(10, shards=3, **HOW))
     assert len(whole) == 6
     for start in range(6):
-        again = list(part.batches(9, shards=3, start=start, **HOW))
+        again = list(part.batches(10, shards=3, start=start, **HOW))
         for batch, before in zip(again, whole[start:], strict=True):
             assert torch.equal(batch.images, before.images)
             assert torch.equal(batch.indices, before.indices)

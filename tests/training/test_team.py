@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_data import bench, quick
+from PIL import Image
+from small_data import bars, bench, quick
 from small_networks import MBCONV
 from small_run import small_run
 from test_loop import KillAfter, Killed, linear_job, same
@@ -18,6 +19,7 @@ from torch import nn
 
 from binas.base import workers
 from binas.base.errors import ConfigError, TrainingError, WorkerError
+from binas.data import DataConfig, load_data
 from binas.run.run import open_run
 from binas.run.workers import train_shared
 from binas.training import Reporter, train_heaviest, train_supernet
@@ -87,6 +89,52 @@ def test_with_statistics_of_the_whole_batch_processes_agree_with_one(run, tmp_pa
     ]
     for name, alone in found[0].items():
         assert torch.allclose(alone, found[1][name], rtol=1e-4, atol=1e-5), name
+
+
+def write_stream(folder):
+    """Bars in four Parquet files to train with, and some to validate and test with."""
+    datasets = pytest.importorskip("datasets", reason="the package datasets is not installed")
+    features = {"image": datasets.Image(), "label": datasets.ClassLabel(names=list("abcde"))}
+    for seed, name in enumerate(("train-0", "train-1", "train-2", "train-3", "validation", "test")):
+        made = bars(40, seed=seed)
+        images = [Image.fromarray(pixels.transpose(1, 2, 0)) for pixels in made["images"]]
+        columns = {"image": images, "label": made["labels"].tolist()}
+        whole = datasets.Dataset.from_dict(columns, features=datasets.Features(features))
+        whole.to_parquet(folder / f"{name}.parquet")
+
+
+def streamed(run, team, progress, files, folder):
+    """A linear network trained on a stream, and the files that this process has read for one epoch."""
+    import datasets
+    from datasets.packaged_modules.parquet.parquet import Parquet
+
+    reading, read = Parquet._generate_tables, set()
+
+    def recording(self, files, **rest):
+        read.update(Path(name).name for name in files)
+        return reading(self, files, **rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets.config, "SLEEP_TIME_ON_THREADS_SHUTDOWN", 0, raising=False)
+        patch.setattr(Parquet, "_generate_tables", recording)
+        data = load_data(DataConfig(kind="huggingface", path=files, size=12, streaming=True))
+        read.clear()
+        job = linear_job(Path(folder), shards=2, epochs=1)
+        return fit(replace(job, data=data, team=team)), read
+
+
+def test_a_stream_is_shared_out_and_training_is_the_same(run, tmp_path):
+    """Each of two processes reads two of four files."""
+    (tmp_path / "files").mkdir()
+    write_stream(tmp_path / "files")
+    found = [
+        train_shared(
+            with_processes(run, count), streamed, [str(tmp_path / "files"), str(tmp_path / f"{count}")], 2
+        )
+        for count in (1, 2)
+    ]
+    assert same(found[0][0], found[1][0])
+    assert [len(read) for _, read in found] == [4, 2]
 
 
 def failing(run, team, progress, how):

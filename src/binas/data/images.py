@@ -41,20 +41,26 @@ class Pass:
     start: int
     drop_last: bool
     places: Sequence[int] | None
+    shards: int
     crop: float | None
 
-    def rows(self, length: int) -> Iterator[Tensor]:
-        """The indices of each batch of a set of ``length`` images, (n,) int64, or those at some places of it."""
+    def spans(self, length: int) -> Iterator[range]:
+        """The positions in the pass of each batch of a set of ``length`` images."""
         size, start = self.size, self.start
         if size < 1 or start < 0:
             raise DataError(f"a batch of {size} images starting at batch {start} is not possible.")
+        end = length // size * size if self.drop_last else length
+        for first in range(start * size, end, size):
+            yield range(first, min(first + size, end))
+
+    def rows(self, length: int) -> Iterator[Tensor]:
+        """The indices of each batch of a set of ``length`` images, (n,) int64, or those at some places of it."""
         if self.seed is None:
             rows = torch.arange(length)
         else:
             rows = torch.from_numpy(np.random.default_rng([self.seed, self.epoch]).permutation(length))
-        end = length // size * size if self.drop_last else length
-        for first in range(start * size, end, size):
-            batch = rows[first : min(first + size, end)]
+        for span in self.spans(length):
+            batch = rows[span.start : span.stop]
             yield batch if self.places is None else batch[self.kept(len(batch))]
 
     def kept(self, length: int) -> list[int]:
@@ -115,14 +121,17 @@ class Images(Protocol):
         start: int = 0,
         drop_last: bool = False,
         places: Sequence[int] | None = None,
+        shards: int = 1,
         crop: float | None = None,
     ) -> Iterator[Batch]:
         """One pass in batches of ``size`` images, from batch number ``start`` on (to resume a pass).
 
-        Without a seed the images come in order; with one, in an order that depends only on (seed, epoch).
-        The last batch may be smaller, unless ``drop_last``. With ``places`` only the images at these places of each
-        batch are read, in that order. With ``crop``, where the set :attr:`crops`, each is a random part of at least that
-        share of the whole image's area, which depends only on (seed, epoch, image).
+        Without a seed the images come in order; with one, in an order that depends only on (seed, epoch), and of a stream
+        on ``shards``. The last batch may be smaller, unless ``drop_last``. With ``places`` only the images at these places
+        of each batch are read, in that order; ``shards`` says that they are asked for by shards, of which number i of n
+        has the places i, i + n, ..., so that a set that is read along can give each shard files of its own. With ``crop``,
+        where the set :attr:`crops`, each is a random part of at least that share of the whole image's area, which depends
+        only on (seed, epoch, image).
         """
         ...
 
@@ -152,10 +161,11 @@ class Batched(ABC):
         start: int = 0,
         drop_last: bool = False,
         places: Sequence[int] | None = None,
+        shards: int = 1,
         crop: float | None = None,
     ) -> Iterator[Batch]:
         """One pass in batches of ``size`` images; see :class:`Images`."""
-        return self.walk(Pass(size, seed, epoch, start, drop_last, places, crop))
+        return self.walk(Pass(size, seed, epoch, start, drop_last, places, shards, crop))
 
     @abstractmethod
     def walk(self, how: Pass) -> Iterator[Batch]:

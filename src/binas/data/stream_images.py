@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -22,11 +24,20 @@ from binas.data.file_images import stacked, work_ahead
 from binas.data.huggingface import class_names, encoded, label_number, load_splits
 from binas.data.images import Batch, Batched, Pass, check_labels
 
+AT_ONCE = 64  # rows taken from the library: one by one they cost ten times as much
+LOG = logging.getLogger("binas")
+
 Row = tuple[int, dict[str, Any]]
 
 
 class StreamImages(Batched):
     """One pass after another over a stream; shuffled within a buffer (and by files where the split allows).
+
+    A shuffled pass by n shards is shared out where there are n of ``files`` or more, 1 being said of a stream whose files
+    cannot be read apart: the files are shuffled by (seed, epoch), and shard i reads those at i, i + n, ..., shuffled
+    within an n-th of the buffer. Such shares differ in length, while every shard gives its places of each batch: what a
+    longer one has left at the end is not shown in this epoch, and a shard that is through goes on with its share of the
+    files shuffled anew. All other passes read the whole stream, whatever their places.
 
     An index is a position in the pass, not an image. Resuming reads again what was consumed, without
     decoding it. Memory: the buffer's encoded images and a few decoded batches.
@@ -36,16 +47,18 @@ class StreamImages(Batched):
     crops = True
 
     def __init__(
-        self, stream: Any, length: int, classes: Sequence[str], source: DataConfig, title: str
+        self, stream: Any, length: int, classes: Sequence[str], source: DataConfig, title: str, files: int
     ) -> None:
         self.stream = stream
         self.length = length
+        self.files = files
         self.classes = tuple(classes)
         self.size = source.form.size
         self.channels = source.form.channels
         self.source = source
         self.title = title
         self._numbers = {text: number for number, text in enumerate(self.classes)}
+        self._told = False
 
     @property
     def fingerprint(self) -> str:
@@ -59,28 +72,70 @@ class StreamImages(Batched):
 
     def walk(self, how: Pass) -> Iterator[Batch]:
         """One pass, decoding a few batches ahead."""
-        stream, first = self.stream, how.start * how.size
-        if how.seed is not None:
-            mixed = int(np.random.SeedSequence([how.seed, how.epoch]).generate_state(1)[0])
-            stream = stream.shuffle(seed=mixed, buffer_size=self.source.shuffle_buffer)
-        rows = enumerate(self._rows(stream.skip(first), first), first)
-        for group, images in work_ahead(_groups(rows, how), partial(self._decode, how), self.source.workers):
+        how = self._by_files(how)
+        for group, images in work_ahead(self._groups(how), partial(self._decode, how), self.source.workers):
             labels = [label_number(row[self.source.label_column], self._numbers) for _, row in group]
             indices = torch.tensor([position for position, _ in group], dtype=torch.int64)
             checked = self._check(labels) if labels else torch.empty(0, dtype=torch.int64)
             yield Batch(stacked(images, self), checked, indices)
 
-    def _rows(self, stream: Any, first: int) -> Iterator[dict[str, Any]]:
-        """The rows from position ``first`` up to the declared length, no more and no fewer."""
-        seen = first
-        for row in islice(_read(stream, self.title), self.length - first):
-            seen += 1
-            yield row
-        if seen < self.length:
-            raise DataError(
-                f"{self.title} ended after {seen} images, but its length is given as {self.length}. Set "
-                "data.length to the number of images it has."
+    def _by_files(self, how: Pass) -> Pass:
+        """The pass, of one shard where it cannot be shared out; the process of the first image says what that costs."""
+        if how.shards == 1 or (how.seed is not None and how.shards <= self.files):
+            return how
+        wanted = how.kept(how.size)
+        if how.seed is not None and 0 in wanted and len(wanted) < how.size and not self._told:
+            self._told = True
+            LOG.warning(
+                "%s is read whole by every process: giving each of %d shards files of its own takes as many files, splits "
+                "for validation and test, and no limit.",
+                self.title,
+                how.shards,
             )
+        return replace(how, shards=1)
+
+    def _groups(self, how: Pass) -> Iterator[list[Row]]:
+        """Of each batch the rows at the wanted places, with their positions; place p is that of shard p modulo n."""
+        n, wanted = how.shards, {place % how.shards for place in how.kept(how.size)}
+        shares = {shard: self._share(how, shard) for shard in wanted}
+        for span in how.spans(self.length):
+            read = {i: list(islice(rows, len(range(i, len(span), n)))) for i, rows in shares.items()}
+            yield [(span[place], read[place % n][place // n]) for place in how.kept(len(span))]
+
+    def _share(self, how: Pass, shard: int) -> Iterator[dict[str, Any]]:
+        """The rows of one shard from batch ``how.start`` on, without end where the stream is shared out."""
+        skipped = how.start * len(range(shard, how.size, how.shards))
+        return islice(self._rounds(how, shard), skipped, None)
+
+    def _rounds(self, how: Pass, shard: int) -> Iterator[dict[str, Any]]:
+        """The whole stream, once, or one share of its files after another; fewer rows than are asked for are an error."""
+        for number in count():
+            seen = 0
+            for row in _read(self._shuffled(how, shard, number), self.title):
+                seen += 1
+                yield row
+            if how.shards == 1:
+                raise DataError(
+                    f"{self.title} ended after {seen} images, but its length is given as {self.length}. Set "
+                    "data.length to the number of images it has."
+                )
+            if not seen:
+                raise DataError(
+                    f"files of {self.title} hold no images. Remove them, or train in fewer shards."
+                )
+
+    def _shuffled(self, how: Pass, shard: int, number: int) -> Any:
+        """The stream in the order of a pass, or one shard's share of its files, shuffled for the ``number``-th time."""
+        if how.seed is None:
+            return self.stream
+        mixed = int(np.random.SeedSequence([how.seed, how.epoch, number]).generate_state(1)[0])
+        buffer = max(1, self.source.shuffle_buffer // how.shards)
+        order = self.stream.shuffle(seed=mixed, buffer_size=buffer)
+        if how.shards == 1:
+            return order
+        share = order.shard(how.shards, shard, contiguous=False)
+        share.set_epoch(shard)  # draws of its own from the buffer
+        return share
 
     def _decode(self, how: Pass, numbered: Row) -> Tensor:
         position, row = numbered
@@ -114,8 +169,11 @@ def read_stream(source: DataConfig, how: Division) -> ImageData:
         lengths = {kind: min(length, how.limit) for kind, length in lengths.items()}
         streams = {kind: stream.take(lengths[kind]) for kind, stream in streams.items()}
     _divide_by_position(streams, lengths, how)
+    whole = {kind: stream.num_shards for kind, (_, stream) in splits.items() if streams[kind] is stream}
     train, validation, test = (
-        StreamImages(streams[kind], lengths[kind], classes, source, f"{source.title}, {kind}")
+        StreamImages(
+            streams[kind], lengths[kind], classes, source, f"{source.title}, {kind}", whole.get(kind, 1)
+        )
         for kind in ("train", "validation", "test")
     )
     for part in (train, validation, test):  # now, not after hours of training
@@ -157,14 +215,8 @@ def _length(stream: Any, split: str, declared: int | None, source: DataConfig) -
 
 def _read(stream: Any, title: str) -> Iterator[dict[str, Any]]:
     try:
-        yield from stream
+        for some in stream.iter(batch_size=AT_ONCE):
+            yield from (dict(zip(some, row, strict=True)) for row in zip(*some.values(), strict=True))
     except Exception as error:  # damaged files, lost connections: each file system and format has its own
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise DataError(f"cannot read on in {title}: {reason}") from error
-
-
-def _groups(rows: Iterable[Row], how: Pass) -> Iterator[list[Row]]:
-    iterator = iter(rows)
-    while group := list(islice(iterator, how.size)):
-        if len(group) == how.size or not how.drop_last:
-            yield [group[place] for place in how.kept(len(group))]

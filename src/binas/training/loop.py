@@ -240,6 +240,7 @@ class _Training:
         """What is left of this epoch: of each batch, the images of the shards of this process."""
         job, size = self.job, self.job.phase.batch_size
         given: dict[str, Any] = {"places": self.shards.places(size), "crop": self.augment.crop}
+        given |= {"shards": self.shards.count if self.shards.count > 1 else None}
         given = {name: value for name, value in given.items() if value is not None}
         return job.data.train.batches(
             size, seed=job.config.seed, epoch=self.epoch, start=self.batch, drop_last=True, **given

@@ -244,6 +244,14 @@ class TestFrontier:
 
 
 class TestExplain:
+    def test_networks_are_named_as_in_other_commands(self, example, tmp_path):
+        heaviest = answer("explain", example, "heaviest")
+        assert heaviest["architecture"] == answer("search", example)["architecture"]  # no limit: all of it
+        file = tmp_path / "heaviest.json"
+        file.write_text(json.dumps(heaviest))
+        assert answer("explain", example, file) == heaviest
+        assert answer("explain", example, "lightest")["accuracy"] < heaviest["accuracy"]
+
     def test_the_best(self, example):
         best = answer("search", example, "-l", "latency=45ms")
         found = answer("explain", example, best["architecture"], "-l", "latency=45ms")

@@ -286,7 +286,10 @@ def explain(
     folder: Dir,
     architecture: Annotated[
         str,
-        typer.Argument(help="A compact string, a timm-style block string, JSON, or 'best' for the optimum."),
+        typer.Argument(
+            help="A compact string, a timm-style block string, JSON, a file, 'heaviest', 'lightest', "
+            "or 'best' for the optimum."
+        ),
     ],
     limit: Limits = None,
     time_limit: Annotated[
@@ -298,14 +301,14 @@ def explain(
     from binas.run.folder import load
     from binas.search import explain as explain_architecture
     from binas.search.deadline import Deadline
-    from binas.space.blockstrings import read_architecture
+    from binas.space.blockstrings import read_choice
 
     tables, deadline = load(folder), Deadline.after(time_limit)
     problem, remarks = tables.problem(limit or []), list[str]()
     if architecture == "best":
         chosen, remarks = _best(problem, deadline)
     else:
-        chosen = read_architecture(problem.space, architecture)
+        chosen = read_choice(problem.space, architecture)
     explanation = explain_architecture(problem, chosen, time_limit=deadline)
     remarks += _measured_remarks(folder, str(chosen))
     return Reply(explanation.to_json(), lambda: _show_explanation(explanation, tables, remarks))

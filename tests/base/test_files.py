@@ -141,7 +141,7 @@ class TestReading:
     def test_missing_and_folder(self, tmp_path: Path) -> None:
         with pytest.raises(FileError, match=r"gone\.json: No such file"):
             read_json(tmp_path / "gone.json")
-        with pytest.raises(FileError, match="not a regular file"):
+        with pytest.raises(FileError, match=r"a folder, not a regular file\. Name a file in it"):
             read_text(tmp_path)
 
     @pytest.mark.parametrize(("read", "limit"), [(read_yaml, MAX_YAML_BYTES), (read_json, MAX_JSON_BYTES)])

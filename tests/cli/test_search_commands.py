@@ -243,7 +243,35 @@ class TestFrontier:
         assert json.loads(done.stdout)["infeasible"]
 
 
+class TestPercentOfAModel:
+    """In a run of ``binas shrink`` a percentage is of what the model costs, whichever command is asked."""
+
+    @pytest.fixture
+    def shrunk(self, example, tmp_path):
+        folder = shutil.copytree(example, tmp_path / "shrunk")
+        (folder / "config.yaml").write_text(json.dumps({"train": {"start": "weights.safetensors"}}))
+        return folder
+
+    def test_all_commands_mean_the_same(self, example, shrunk):
+        half = answer("search", example, "-l", "latency=0.5x")
+        for found in (
+            answer("search", shrunk, "-l", "latency=50%"),
+            answer("explain", shrunk, "best", "-l", "latency=50%"),
+            answer("frontier", shrunk, "--cost", "macs", "-l", "latency=50%")["points"][-1],
+        ):
+            assert found["architecture"] == half["architecture"]
+        assert answer("search", example, "-l", "latency=50%")["architecture"] != half["architecture"]
+
+
 class TestExplain:
+    def test_networks_are_named_as_in_other_commands(self, example, tmp_path):
+        heaviest = answer("explain", example, "heaviest")
+        assert heaviest["architecture"] == answer("search", example)["architecture"]  # no limit: all of it
+        file = tmp_path / "heaviest.json"
+        file.write_text(json.dumps(heaviest))
+        assert answer("explain", example, file) == heaviest
+        assert answer("explain", example, "lightest")["accuracy"] < heaviest["accuracy"]
+
     def test_the_best(self, example):
         best = answer("search", example, "-l", "latency=45ms")
         found = answer("explain", example, best["architecture"], "-l", "latency=45ms")

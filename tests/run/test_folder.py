@@ -50,8 +50,9 @@ def test_no_folder(tmp_path: Path, name: str) -> None:
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     write(tmp_path)
-    with pytest.raises(FileError, match="there is no folder"):
+    with pytest.raises(FileError, match=r"there is no folder .*it is a file\. Give the folder") as caught:
         load(tmp_path / "space.yaml")
+    assert "binas example" not in str(caught.value)  # which would not write over a file
 
 
 @pytest.mark.parametrize("name", ["space.yaml", "contributions.json", "costs.json"])

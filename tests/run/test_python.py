@@ -100,7 +100,9 @@ class TestWholeRun:
         assert contents(copied) == before
 
     def test_there_must_be_a_run_to_open(self, tmp_path):
-        with pytest.raises(FileError, match="there is no run in"):
+        with pytest.raises(
+            FileError, match=r"there is no run in .*Check the path; `binas run CONFIG --out FOLDER`"
+        ):
             binas.open_run(tmp_path)
 
 

@@ -55,6 +55,7 @@ def test_limits_are_read_in_any_unit_of_their_kind(problem, text, limit):
         ("latency=fast", UnitError, "cannot read"),
         ("energy=3mJ", ProblemError, "no cost 'energy'"),
         ("latency", ProblemError, "COST=QUANTITY"),
+        ("latency<45ms", ProblemError, "<= are at most, >= at least"),
         ("latency=1e999ms", UnitError, "not finite"),
         ("latency=101%", ProblemError, "above 100 %, the most"),
         ("latency=-1%", ProblemError, "below 0 %, the least"),

@@ -282,6 +282,12 @@ class TestStructure:
         for part in ("version: Field required", "costs.params.unit: Field required", "costs.latency.fixed: "):
             assert str(caught.value).count(part) == 1
 
+    def test_another_table_is_called_so_and_nothing_else(self) -> None:
+        with pytest.raises(TableError) as caught:
+            costs_from_data(example_contributions().to_data(), SPACE, "file")
+        assert "but this is a file of binas/contributions. See" in str(caught.value)
+        assert "Extra inputs" not in str(caught.value)
+
     @pytest.mark.parametrize("unit", ["", "  "])
     def test_empty_unit_is_not_taken_for_a_plain_number(self, unit: str) -> None:
         data = changed(example_costs().to_data(), ["costs", "latency", "unit"], unit)

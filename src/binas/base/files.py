@@ -113,6 +113,10 @@ def _opened(path: Path) -> BufferedReader:
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not is_regular(handle):
         os.close(handle)
+        if is_folder(path):
+            raise FileError(
+                f"cannot read {_shown(path)}: it is a folder, not a regular file. Name a file in it."
+            )
         raise FileError(f"cannot read {_shown(path)}: it is not a regular file. Copy its content into one.")
     return os.fdopen(handle, "rb")
 

@@ -9,6 +9,7 @@ import typer
 
 from binas.cli.options import Dir, Limits, RunFolder, command, with_options
 from binas.cli.output import Reply, say, table
+from binas.cli.search_commands import limits_on
 from binas.cli.views import show_judgements
 from binas.costs.published.settings import PublishedSettings
 from binas.estimators.predictors import PredictorSettings, learn
@@ -80,7 +81,7 @@ def predictors(folder: Dir, limit: Limits = None, settings: Any = None) -> Reply
     tables = open_folder(folder)
     learned, fresh = learn(samples_of(tables), settings, folder / PREDICTORS)
     predictions = {item.name: item.predictor.predict(fresh.architectures) for item in learned}
-    limits, macs = cost_limits(tables, fresh, limit or []), macs_of(tables, fresh)
+    limits, macs = cost_limits(tables, fresh, limits_on(folder, limit)), macs_of(tables, fresh)
     data = report(predictions, fresh, macs, limits, settings.resamples, settings.seed).to_json()
 
     def show() -> None:
@@ -113,7 +114,7 @@ def methods(run: RunFolder, limit: Limits = None, progress: Any = None, settings
     from binas.tasks.methods import contest
 
     opened = open_run(run)
-    questions = [" and ".join(limit)] if limit else list(opened.questions)
+    questions = [" and ".join(limits_on(run, limit))] if limit else list(opened.questions)
     with progress.during("methods"):
         records = list(contest(opened, questions, settings, progress))
     rows = summarise(records)

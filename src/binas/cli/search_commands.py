@@ -43,6 +43,18 @@ def is_run(folder: Path) -> bool:
     return exists(folder / FILE)
 
 
+def limits_on(folder: Path, limits: Sequence[str] | None) -> list[str]:
+    """Limits as they are meant there: in a run of ``binas shrink`` a percentage is of what the model costs."""
+    if not (limits and is_run(folder)):
+        return list(limits or ())
+    from binas.run.run import open_run
+    from binas.run.shrinking import of_the_model
+    from binas.training.config import TrainSettings
+
+    shrunk = open_run(folder).settings(TrainSettings).start is not None
+    return [of_the_model(text) for text in limits] if shrunk else list(limits)
+
+
 def search(
     folder: Dir,
     limit: Limits = None,
@@ -80,7 +92,7 @@ def search(
     check_outside(folder, SEARCH, out)
     settings = configure(folder, changes=changes).part(SearchSettings)
     deadline = Deadline.after(settings.time_limit)
-    result, why = _search(folder, limit or [], on_device, settings, changes, progress)
+    result, why = _search(folder, limits_on(folder, limit), on_device, settings, changes, progress)
     if why:
         return _no_answer(result, why, deadline)
     around = look_around(result, top, within, time_limit=deadline)
@@ -100,15 +112,9 @@ def _search(
     """The answer under limits of one's own, and why there is none."""
     from binas.run.folder import load
     from binas.run.run import open_run
-    from binas.run.shrinking import of_the_model
     from binas.tasks.search import search_for
-    from binas.training.config import TrainSettings
 
     run = open_run(folder, changes) if is_run(folder) else None
-    if (
-        run is not None and run.settings(TrainSettings).start is not None
-    ):  # a percentage means what it meant to shrink
-        limits = [of_the_model(text) for text in limits]
     problem = load(folder).problem(limits, settings.estimator)
     if not on_device:
         return search_for(problem, settings, False, progress, run)
@@ -237,7 +243,7 @@ def frontier(
     check_plot(plot)
     tables, deadline = load(folder), Deadline.after(time_limit)
     curve = trace(
-        tables.problem(limit or []),
+        tables.problem(limits_on(folder, limit)),
         cost or _usual_cost(tables),
         tolerance=tolerance,
         time_limit=deadline,
@@ -286,7 +292,10 @@ def explain(
     folder: Dir,
     architecture: Annotated[
         str,
-        typer.Argument(help="A compact string, a timm-style block string, JSON, or 'best' for the optimum."),
+        typer.Argument(
+            help="A compact string, a timm-style block string, JSON, a file, 'heaviest', 'lightest', "
+            "or 'best' for the optimum."
+        ),
     ],
     limit: Limits = None,
     time_limit: Annotated[
@@ -298,14 +307,14 @@ def explain(
     from binas.run.folder import load
     from binas.search import explain as explain_architecture
     from binas.search.deadline import Deadline
-    from binas.space.blockstrings import read_architecture
+    from binas.space.blockstrings import read_choice
 
     tables, deadline = load(folder), Deadline.after(time_limit)
-    problem, remarks = tables.problem(limit or []), list[str]()
+    problem, remarks = tables.problem(limits_on(folder, limit)), list[str]()
     if architecture == "best":
         chosen, remarks = _best(problem, deadline)
     else:
-        chosen = read_architecture(problem.space, architecture)
+        chosen = read_choice(problem.space, architecture)
     explanation = explain_architecture(problem, chosen, time_limit=deadline)
     remarks += _measured_remarks(folder, str(chosen))
     return Reply(explanation.to_json(), lambda: _show_explanation(explanation, tables, remarks))

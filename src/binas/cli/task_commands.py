@@ -19,7 +19,7 @@ from binas.cli import views
 from binas.cli.costs_commands import check_out
 from binas.cli.options import Ask, Dir, Limits, Plot, Redo, RunFolder, command, with_settings
 from binas.cli.output import Reply
-from binas.cli.search_commands import is_run, search
+from binas.cli.search_commands import is_run, limits_on, search
 from binas.cli.views import task_reply
 from binas.costs.table import MeasureSettings, write_costs
 from binas.tasks import all_tasks
@@ -162,7 +162,7 @@ def check(
 
     check_outside(folder, CHECK, out)
     settings = configure(folder, changes=changes).part(CheckSettings)
-    choice = judge(open_folder(folder), settings, limit or ())
+    choice = judge(open_folder(folder), settings, limits_on(folder, limit))
     if out is not None:
         choice.save(out)
     return views.result_reply(CHECK, choice, out)
@@ -250,7 +250,7 @@ def report(
     check_outside(folder, REPORT, out)
     tables, run = load(folder), open_run(folder, changes) if is_run(folder) else None
     cost = configure(folder, changes=changes).part(ReportSettings).cost
-    data = report_of(tables, run, cost, limit or [], shlex.join(["binas", *sys.argv[1:]]))
+    data = report_of(tables, run, cost, limits_on(folder, limit), shlex.join(["binas", *sys.argv[1:]]))
     return views.report_reply(data, out or folder / PAGE, png)
 
 

@@ -109,6 +109,10 @@ def load(path: str | Path) -> Folder:
 def open_folder(path: str | Path) -> Folder:
     """A folder with a space; tables are read when they are asked for."""
     folder = Path(path)
+    if exists(folder) and not is_folder(folder):
+        raise FileError(
+            f"there is no folder {folder}: it is a file. Give the folder it is in: {folder.parent}."
+        )
     if not is_folder(folder):
         raise FileError(f"there is no folder {folder}. `binas example paper {folder}` makes one to try.")
     return Folder(folder, load_space(_find(folder, SPACE.file)))

@@ -214,5 +214,8 @@ def open_run(folder: str | Path, changes: Iterable[Change] = ()) -> Run:
     """The run in a folder; ``changes`` of settings hold for this value, and the configuration stays as it is."""
     folder = Path(folder)
     if not exists(folder / FILE):
-        raise FileError(f"there is no run in {folder} (no {FILE}). `binas run --out {folder}` starts one.")
+        raise FileError(
+            f"there is no run in {folder} (no {FILE}). Check the path; `binas run CONFIG --out FOLDER` starts one "
+            "in a new folder."
+        )
     return Run(folder, load_config(folder / FILE, changes), load_space(folder / SPACE.file))

@@ -105,8 +105,8 @@ def _split(part: str) -> _Written:
     match = _LIMIT.fullmatch(part)
     if match is None or _LEFTOVER.search(match[3]):
         raise ProblemError(
-            f"{part[:60]!r} is no limit; write COST=QUANTITY, such as latency=45ms or latency=40%; several limits at once "
-            "are joined by 'and'."
+            f"{part[:60]!r} is no limit; write COST=QUANTITY, such as latency=45ms or latency=40% (= and <= are at most, "
+            ">= at least); several limits at once are joined by 'and'."
         )
     name, sign, amount, meant_for = match.groups()
     return _Written(part[:60], name, sign, amount.strip(), meant_for)

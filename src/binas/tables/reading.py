@@ -35,10 +35,18 @@ def validate(model: type[Model], data: Any, where: str) -> Model:
         problems: dict[str, str] = {}
         for item in found_problems(error):
             problems.setdefault(_key(item["loc"]), item["msg"])
+        if (other := _other_format(data)) and "format" in problems:  # what else differs follows from it
+            problems = {"format": f"{problems['format']}, but this is a file of {other}"}
         schema = model.model_fields["format"].annotation.__args__[0].split("/")[1]  # type: ignore[union-attr]
         advice = f"See `binas schema {schema}` for the form of the file."
         listed = [f"{key}: {message}" for key, message in problems.items()]
         raise TableError(several(f"{where} is not a {schema} table", listed, advice)) from error
+
+
+def _other_format(data: Any) -> str | None:
+    """The format that a file says it has, if it is of the form of ours."""
+    said = data.get("format") if isinstance(data, dict) else None
+    return said[:60] if isinstance(said, str) and said.startswith("binas/") else None
 
 
 def _key(location: tuple[str | int, ...]) -> str:

@@ -204,6 +204,15 @@ def test_the_demo_is_a_run(measured, monkeypatch):
     assert "Report: " in said("demo", "--out", measured)
 
 
+def test_a_run_begun_without_a_configuration_says_on_what(measured, config, tmp_path, monkeypatch):
+    """A misspelt --out begins a new run on the embedded images: nobody should find that out after minutes."""
+    monkeypatch.setattr("binas.run.start.create_run", lambda *_, **__: open_run(measured))
+    told = "begins with the embedded images and the default settings"
+    assert told in binas("run", "--out", tmp_path / "mispelt").stderr
+    assert told not in binas("run", config, "--out", tmp_path / "new").stderr
+    assert told not in binas("run", "--out", measured).stderr
+
+
 def test_an_interruption_is_exit_code_130(config, tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt

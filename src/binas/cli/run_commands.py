@@ -10,6 +10,7 @@ import typer
 from binas.cli import views
 from binas.cli.options import RunFolder, Set, command
 from binas.cli.output import Reply, say, table
+from binas.cli.search_commands import is_run
 
 if TYPE_CHECKING:
     from binas.run.plan import Budget
@@ -20,6 +21,10 @@ ANNOUNCEMENT = (
     "design choice is measured for what it brings in accuracy and costs on this CPU, and for three limits on latency the "
     "best network is found, fine-tuned, compared with others chosen without the search, and exported. Interrupt it at any "
     "time; the same command goes on."
+)
+NO_CONFIG = (
+    "There is no run in {out} yet and no configuration was given, so this one begins with the embedded images and the "
+    "default settings. For images of your own: binas init --data FOLDER --out CONFIG."
 )
 TUNED_RIVALS = 3  # random networks per limit that --tune-rivals fine-tunes, and the hand-scaled one
 Out = Annotated[Path, typer.Option("--out", help="Folder of the run; a run that is there is continued.")]
@@ -198,6 +203,8 @@ def _whole_run(
     """Start or resume a run, and show what it found."""
     from binas.run.start import configure, create_run, finish
 
+    if config is None and not is_run(out):
+        progress.say(NO_CONFIG.format(out=out))
     started = create_run(out, configure(out, config, changes), redo, progress, budget=budget)
     return _finished(started, finish(started, progress))
 

@@ -15,7 +15,8 @@ Columns, all on the same test images, which chose nothing; differences to the fo
   are the wall clock's: a busy machine gives the scaled networks more, unless ``--share`` says how many minutes at most.
 
 Everything is resumable: the run as any run, a scaled network by its folder (plan.json, checkpoints, outcome.json). With
-``--limits N`` and ``--published NAME`` some of them are trained now, and those of earlier calls are in the table.
+``--limits N`` and ``--published NAME`` some of them are trained now, and those of earlier calls are in the table; with
+``--limits N`` also only the rivals of the first N limits are fine-tuned, and the heaviest network is not.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ CACHE = HERE / ".cache"
 RESULTS = HERE / "results"
 DOCS = ROOT / "docs" / "results.md"
 PUBLISHED = ("MobileNetV2", "MobileNetV3-Small")
+HAND_SCALED = "hand-scaled"  # a column, as are the published networks
 UNSTRIDED = 2
 WIDTHS = np.geomspace(0.05, 3.0, 60)
 SEARCHED = (
@@ -93,7 +95,7 @@ class Setup:
 class Effort:
     """Seconds of one session of measuring widths, and at most of one training from scratch; of which networks, where.
 
-    ``limits`` is the number of limits, the first ones, at which networks are trained now; None = all.
+    ``limits`` is the number of limits, the first ones, at which networks are trained and rivals tuned now; None = all.
     """
 
     session: float
@@ -128,7 +130,7 @@ def main(setup: Setup, text: str) -> int:
         help="leave out the published networks, whose training takes hours: a target that is not judged counts as missed",
     )
     parser.add_argument(
-        "--limits", type=int, help="train published networks at the first so many limits only"
+        "--limits", type=int, help="train published networks and tune rivals at the first so many limits only"
     )
     parser.add_argument(
         "--published",
@@ -195,15 +197,17 @@ def do_run(setup: Setup, folder: Path, sets: Sequence[str]) -> None:
 def compare(run: Run, scaled_folder: Path, effort: Effort) -> dict[str, Any]:
     """The table's numbers: a row per limit, and the heaviest network."""
     answers = [answer for answer in run.answers if answer.architecture]
-    compared, outcomes = tuned_comparisons(run)
+    compared, outcomes = tuned_comparisons(run, answers, effort.limits)
     rivals = scaled_networks(run, answers, scaled_folder, effort) if effort.published else {}
-    rows = [
-        _row(answer, compared[answer.question], outcomes[str(answer.architecture)], rivals)
-        for answer in answers
-    ]
     left = {name: _untrained(name, scaled_folder, len(answers)) for name in PUBLISHED if effort.published}
-    for number, row in enumerate(rows):
-        row["untrained"] = [name for name, numbers in left.items() if number in numbers]
+    rows = []
+    for number, answer in enumerate(answers):
+        item = compared[answer.question]
+        row = _row(answer, item, outcomes[str(answer.architecture)], rivals)
+        later = [] if item.tuned else [_best_of(item.verdict.drawn), HAND_SCALED]
+        later += [name for name, numbers in left.items() if number in numbers]
+        rows.append({**row, "untrained": later})
+    largest = outcomes.get(str(run.space.extreme()))
     return {
         "seed": run.settings(TrainSettings).seed,
         "images": len(run.data.test),
@@ -211,21 +215,28 @@ def compare(run: Run, scaled_folder: Path, effort: Effort) -> dict[str, Any]:
         "share_core_minutes": round(min(share_seconds(run), effort.training) / 60, 1),
         "run_minutes": round(sum(_seconds(run, step) for step in SEARCHED) / 60, 1),
         "limits": rows,
-        "heaviest": heaviest(run, outcomes[str(run.space.extreme())].percents.test),
+        "heaviest": heaviest(run, largest and largest.percents.test),
         "published": [name for name, numbers in left.items() if not numbers],
     }
 
 
-def tuned_comparisons(run: Run) -> tuple[dict[str, Comparison], dict[str, Outcome]]:
-    """The run's comparisons by question, with found networks and rivals fine-tuned where the run did not ask for that.
+def tuned_comparisons(
+    run: Run, answers: Sequence[AnswerRecord], limits: int | None
+) -> tuple[dict[str, Comparison], dict[str, Outcome]]:
+    """The run's comparisons by question, those of the first ``limits`` (None = all) with their rivals fine-tuned.
 
-    And what each of these networks and the heaviest, by their architectures, get right.
+    And what the found networks, these rivals and, where all limits are asked for, the heaviest network get right, by
+    architecture.
     """
-    known = [(item, item.tuned.count if item.tuned else 0) for item in COMPARISONS.read(run)]
-    names = dict.fromkeys(name for item, count in known for name in item.to_tune(count))
+    known = {item.question: (item, item.tuned.count if item.tuned else 0) for item in COMPARISONS.read(run)}
+    first = [known[answer.question] for answer in answers[:limits]]
+    names = [name for item, count in first for name in item.to_tune(count)]
+    names += [str(answer.architecture) for answer in answers]
+    names += [str(run.space.extreme())] if limits is None else []
     with Terminal().during("rivals") as progress:
-        outcomes = tuned_outcomes(run, [*names, str(run.space.extreme())], progress)
-    return {item.question: item.with_tuned(outcomes, count) for item, count in known}, outcomes
+        outcomes = tuned_outcomes(run, list(dict.fromkeys(names)), progress)
+    tuned = {item.question: item.with_tuned(outcomes, count) for item, count in first}
+    return {question: tuned.get(question, item) for question, (item, _) in known.items()}, outcomes
 
 
 def _untrained(network: str, folder: Path, limits: int) -> list[int]:
@@ -243,7 +254,8 @@ def _row(
 ) -> dict[str, Any]:
     """One limit: the found network and every column with its lead over it."""
     limit = answer.limits[0]
-    reading, columns = answer.measured(limit.cost), dict(_compared_columns(compared, len(own.correct)))
+    reading = answer.measured(limit.cost)
+    columns = dict(_compared_columns(compared, len(own.correct))) if compared.tuned else {}
     for name in PUBLISHED:
         columns[name] = _scaled_column(rivals.get((answer.question, name)), own)
     return {
@@ -274,6 +286,10 @@ def _one_shot(compared: Comparison) -> dict[str, Any] | None:
     }
 
 
+def _best_of(drawn: int) -> str:
+    return f"random, best of {drawn}"
+
+
 def _compared_columns(compared: Comparison, images: int) -> Iterator[tuple[str, dict[str, Any] | None]]:
     """Random and hand-scaled networks of the space, after fine-tuning, on that many images."""
     verdict = compared.verdict
@@ -286,12 +302,12 @@ def _compared_columns(compared: Comparison, images: int) -> Iterator[tuple[str, 
             float(np.mean(first or [0])),
             leads.over_random,
         ),
-        f"random, best of {verdict.drawn}": (
+        _best_of(verdict.drawn): (
             verdict.best_random,
             costs.get(leads.best or "", 0.0),
             leads.over_best,
         ),
-        "hand-scaled": (
+        HAND_SCALED: (
             verdict.hand_scaled,
             compared.hand_scaled.cost if compared.hand_scaled else 0.0,
             leads.over_hand_scaled,
@@ -319,8 +335,11 @@ def _error(percent: float, images: int) -> float:
     return Accuracy(percent, images).error
 
 
-def heaviest(run: Run, tuned: float) -> dict[str, Any]:
-    """The heaviest network's test accuracy after the fine-tuning of all others, and as it was trained first; its cost."""
+def heaviest(run: Run, tuned: float | None) -> dict[str, Any]:
+    """The heaviest network's test accuracy after the fine-tuning of all others, and as it was trained first; its cost.
+
+    Not fine-tuned yet (None), what counts is the second.
+    """
     from binas.supernet.network import extract
     from binas.training.evaluation import accuracy, device_of
 
@@ -328,10 +347,12 @@ def heaviest(run: Run, tuned: float) -> dict[str, Any]:
     network = extract(trained, largest).eval()
     first = accuracy(network, run.data, run.data.test, device_of(network)).percent
     cost = COSTS.read(run).costs[run.answers[0].limits[0].cost].of(run.space, [largest])[0]
+    shown = first if tuned is None else tuned
     return {
-        "accuracy": tuned,
-        "error": _error(tuned, len(run.data.test)),
+        "accuracy": shown,
+        "error": _error(shown, len(run.data.test)),
         "first": first,
+        "tuned": tuned is not None,
         "cost": float(cost),
     }
 
@@ -533,10 +554,15 @@ def probe(run: Run, phase: Phase, network: Any) -> float:
 def missed(result: Mapping[str, Any], heaviest_target: float | None) -> list[str]:
     """Targets that are not reached."""
     rows, lines = result["limits"], []
-    ahead = [row for row in rows if all(is_clear(tuple(item["lead"])) for item in row["columns"].values())]
+    ahead = [
+        row
+        for row in rows
+        if not row.get("untrained") and all(is_clear(tuple(item["lead"])) for item in row["columns"].values())
+    ]
     if len(ahead) < CLEAR_AT * len(rows):
         lines.append(
             f"found is above every other column by two standard errors at {len(ahead)} of {len(rows)} limits"
+            + (" (some columns are not there yet)" if any(row.get("untrained") for row in rows) else "")
         )
     accuracies = [row["found"]["accuracy"] for row in rows]
     if any(after <= before for before, after in pairwise(accuracies)):
@@ -564,14 +590,14 @@ def markdown(result: Mapping[str, Any]) -> str:
     for row in result["limits"]:
         own = f"**{row['found']['accuracy']:.2f}** at {row['found']['cost']:.3g} {unit}"
         cells = [
-            "not trained yet" if name in row.get("untrained", ()) else _cell(row["columns"].get(name), unit)
+            "not there yet" if name in row.get("untrained", ()) else _cell(row["columns"].get(name), unit)
             for name in names
         ]
         lines.append(f"| {row['limit']:.3g} {unit} | {own} | {' | '.join(cells)} |")
-    reached = (
-        f"{heavy['accuracy']:.2f} ± {heavy['error']:.2f} % at {heavy['cost']:.3g} {unit} "
-        f"({heavy['first']:.2f} % before the supernet was trained)"
+    when = (
+        f"{heavy['first']:.2f} % before the supernet was trained" if heavy["tuned"] else "not fine-tuned yet"
     )
+    reached = f"{heavy['accuracy']:.2f} ± {heavy['error']:.2f} % at {heavy['cost']:.3g} {unit} ({when})"
     shot = [row["one_shot"] for row in result["limits"] if row.get("one_shot")]
     means = "; ".join(
         f"{item['found']:.2f} against {item['random']:.2f} ({item['lead'][0]:+.2f} ± {item['lead'][1]:.2f})"

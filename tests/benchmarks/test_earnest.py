@@ -67,7 +67,7 @@ def row(limit, accuracy, lead):
 
 
 def result(*rows):
-    heaviest = {"accuracy": 91.0, "error": 0.3, "first": 89.0, "cost": 3.0}
+    heaviest = {"accuracy": 91.0, "error": 0.3, "first": 89.0, "tuned": True, "cost": 3.0}
     return {
         "limits": list(rows),
         "unit": "ms",
@@ -82,6 +82,9 @@ def test_targets():
     assert earnest.missed(result(*rising), 92.0) == ["heaviest 91.00 %, target 92 %"]
     (unclear,) = earnest.missed(result(rising[0], row(2, 82, 0.5), *rising[2:]), None)
     assert "at 2 of 4 limits" in unclear
+    later = [{**item, "untrained": ["hand-scaled"]} for item in rising[:2]]
+    (open_yet,) = earnest.missed(result(*later, *rising[2:]), None)
+    assert "at 1 of 4 limits (some columns are not there yet)" in open_yet
     (left_out,) = earnest.missed({**result(*rising), "published": []}, None)
     assert "MobileNetV2 and MobileNetV3-Small not trained at every limit" in left_out
     (falling,) = earnest.missed(result(rising[1], rising[0]), None)
@@ -100,7 +103,7 @@ def test_what_is_still_to_be_trained_is_called_so_and_the_mean_of_all_is_given(t
     shot = {"found": 70.0, "random": 68.0, "of": 20, "lead": [2.0, 0.4]}
     later = {**row(2, 82, 1.0), "columns": {}, "untrained": ["MobileNetV2"], "one_shot": shot}
     text = earnest.markdown(result(row(1, 80, 1.0), later))
-    assert "| 2 ms | **82.00** at 1.8 ms | not trained yet |" in text
+    assert "| 2 ms | **82.00** at 1.8 ms | not there yet |" in text
     assert "the mean of all 20 random ones: 70.00 against 68.00 (+2.00 ± 0.40)." in text
     for number, width in enumerate((0.5, None, 0.7)):
         folder = tmp_path / f"MobileNetV2-{number}"
@@ -136,7 +139,10 @@ def test_rivals_are_tuned_where_the_run_did_not_ask_for_it(monkeypatch):
         earnest, "tuned_outcomes", lambda run, names, progress: {name: tuned[name] for name in names}
     )
     run = SimpleNamespace(space=SimpleNamespace(extreme=lambda: "all"))
-    compared, outcomes = earnest.tuned_comparisons(run)
+    answers = [SimpleNamespace(question="q", architecture="f")]
+    untouched, only_found = earnest.tuned_comparisons(run, answers, 0)
+    assert (list(only_found), untouched["q"].tuned) == (["f"], None)
+    compared, outcomes = earnest.tuned_comparisons(run, answers, None)
     assert list(outcomes) == ["f", "h", "b", "all"]
     columns = dict(earnest._compared_columns(compared["q"], 4))
     assert columns["random, best of 2"]["accuracy"] == 50.0

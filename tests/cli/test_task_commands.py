@@ -118,7 +118,7 @@ class TestOneRule:
 
     def test_a_folder_that_is_no_run(self, tmp_path):
         for task in ("measure", "estimate", "sample", "finetune", "compare", "export"):
-            assert "binas run --out" in refusal(task, tmp_path)
+            assert "binas run CONFIG --out" in refusal(task, tmp_path)
         assert list(tmp_path.iterdir()) == []
 
 

@@ -52,6 +52,50 @@ def test_it_is_the_least_squares_line():
     assert "as 40 measured networks say" in found.sentence()
 
 
+def saturating(predicted):
+    """A truth with a ceiling at 82 %, which sums do not know."""
+    return 82.0 - 6.0 * np.exp(-0.12 * (predicted - 76.0))
+
+
+def test_predictions_flatten_where_measured_networks_do():
+    """Beyond the best sample a line is two points too high; the curve is within its own error."""
+    rng, predicted = np.random.default_rng(5), np.linspace(66.0, 80.0, len(DRAWN))
+    samples = samples_of(SPACE, list(saturating(predicted) + 0.3 * rng.normal(size=len(DRAWN))), DRAWN)
+    found, best = calibrate(predicted, samples), np.array([84.0])
+    error = found.errors(best, np.zeros(1), np.ones(1))[0]
+    assert abs(found.of(best)[0] - saturating(best)[0]) < 2 * error < 2.0
+    line = np.polyval(np.polyfit(predicted, samples.accuracy, 1), best)[0]
+    assert line - saturating(best)[0] > 2.0
+    assert found.bend == pytest.approx(0.12, abs=0.04)
+    assert "flattening: a point is worth" in found.sentence()
+    assert Calibration.model_validate_json(found.model_dump_json()) == found
+
+
+def test_a_straight_relation_is_seldom_bent_and_then_little():
+    rng, predicted, top = np.random.default_rng(6), np.linspace(66.0, 80.0, len(DRAWN)), np.array([84.0])
+    drawn = [list(predicted + rng.normal(size=len(DRAWN))) for _ in range(200)]
+    found = [calibrate(predicted, samples_of(SPACE, accuracy, DRAWN)) for accuracy in drawn]
+    assert np.mean([item.bend > 0 for item in found]) < 0.25
+    assert np.mean([item.of(top) for item in found]) == pytest.approx(84.0, abs=0.4)
+
+
+def test_intervals_of_a_curve_cover_new_networks():
+    rng, inside, beyond = np.random.default_rng(7), [], []
+    for _ in range(150):
+        predicted, new = 74.0 + 3 * rng.normal(size=len(DRAWN)), 74.0 + 3 * rng.normal(size=20)
+        samples = measured(saturating(predicted) + 0.5 * rng.normal(size=len(DRAWN)), 1000, rng)
+        found = calibrate(predicted, samples)
+        truth, top = saturating(new) + 0.5 * rng.normal(size=20), np.array([84.0])
+        inside.append(
+            np.mean(abs(found.of(new) - truth) < 1.96 * found.errors(new, np.zeros(20), np.ones(20)))
+        )
+        beyond.append(
+            abs(found.of(top) - saturating(top))[0] < 1.96 * found.errors(top, np.zeros(1), np.ones(1))[0]
+        )
+    assert 0.92 < np.mean(inside) < 0.98
+    assert np.mean(beyond) > 0.93
+
+
 @pytest.mark.parametrize("sign", [-0.5, 0.0])
 def test_a_slope_that_is_not_clearly_positive_is_not_used(sign):
     rng, predicted = np.random.default_rng(0), np.linspace(69.0, 71.0, len(DRAWN))
@@ -117,6 +161,16 @@ def test_halves_and_errors_stand_in_for_outcomes_of_single_images():
     )  # the images are the same for all: their error is no smaller for 40 networks
 
 
+CURVE = LINE.model_copy(
+    update={
+        "bend": 0.1,
+        "lowest": -6.0,
+        "middle": 0.2,
+        "covariance": tuple(map(tuple, np.diag([0.04, 0.01, 1e-4]))),
+    }
+)
+
+
 class TestShown:
     """What people see is on the line; what is searched is not."""
 
@@ -148,9 +202,10 @@ class TestShown:
         again = Frontier.from_csv(traced.to_csv(), self.problem())
         np.testing.assert_allclose(again.accuracies, traced.accuracies)
 
+    @pytest.mark.parametrize("shown", [LINE, CURVE])
     @pytest.mark.parametrize("link", ["identity", "log"])
-    def test_alternatives_within_points_are_points_as_shown(self, link):
-        estimator = CalibratedEstimator(BilinearEstimator(CONTRIBUTIONS, link), LINE, DRAWN)
+    def test_alternatives_within_points_are_points_as_shown(self, link, shown):
+        estimator = CalibratedEstimator(BilinearEstimator(CONTRIBUTIONS, link), shown, DRAWN)
         near = best_architectures(self.problem("latency=8ms", estimator=estimator), within=0.6)
         every = best_architectures(self.problem("latency=8ms", estimator=estimator), 1000).items
         inside = [item for item in every if item.accuracy >= every[0].accuracy - 0.6 - 1e-9]
@@ -172,6 +227,24 @@ class TestShown:
         errors = CalibratedEstimator(BilinearEstimator(vague), LINE, DRAWN).standard_error(DRAWN)
         assert errors.max() < 2.0
         assert BilinearEstimator(vague).standard_error(DRAWN).min() > 40.0
+
+    def test_a_curve_finds_the_same_networks_and_is_read_back(self):
+        bent = CalibratedEstimator(BilinearEstimator(CONTRIBUTIONS), CURVE, DRAWN)
+        found, plain = (solve(self.problem("latency=8ms", estimator=e)) for e in (bent, bent.estimator))
+        assert found.architecture == plain.architecture
+        assert found.accuracy == pytest.approx(CURVE.of(np.array([plain.accuracy]))[0])
+        traced = frontier(self.problem(estimator=bent), "latency")
+        again = Frontier.from_csv(traced.to_csv(), self.problem(estimator=bent))
+        np.testing.assert_allclose(again.accuracies, traced.accuracies)
+
+    def test_differences_on_a_curve_are_those_of_what_is_shown(self):
+        bent, (one, two) = CalibratedEstimator(BilinearEstimator(CONTRIBUTIONS), CURVE, DRAWN), DRAWN[:2]
+        gap, error = bent.compare(one, two)
+        predicted = bent.predict([one, two])
+        assert gap == pytest.approx(predicted[0] - predicted[1])
+        doubt = bent.doubt([one, two])
+        assert error**2 == pytest.approx(doubt[0, 0] + doubt[1, 1] - 2 * doubt[0, 1], rel=0.1)
+        assert bent.compare(one, one) == pytest.approx((0.0, 0.0), abs=1e-7)
 
     def test_differences(self):
         one, two = DRAWN[:2]

@@ -38,18 +38,18 @@ Rows = Callable[[Array], Array]
 MOST_COMBINATIONS = 2000  # of depths of all stages: a search with a DepthsObjective looks at each
 
 
-class Line(Protocol):
-    """An increasing line between percent: what an estimator says, and what people see."""
+class Shown(Protocol):
+    """An increasing function between percent: from what an estimator says to what people see."""
 
     @property
-    def slope(self) -> float:
-        """Points shown for a point predicted, above zero."""
+    def steepest(self) -> float:
+        """The most points shown for a point predicted, above zero."""
 
     def of(self, predicted: Array) -> Array:
         """What is shown for predictions."""
 
     def before(self, accuracy: float) -> float:
-        """The prediction for which ``accuracy`` is shown."""
+        """The prediction for which ``accuracy`` is shown; infinite where no prediction is worth so much."""
 
 
 def column_total(space: SearchSpace, column: Column, architecture: Architecture) -> float:
@@ -80,13 +80,13 @@ class Linked(ABC):
     """What all objectives share: the link of their scale, and the errors of the accuracies they stand for.
 
     ``errors`` gives standard errors in points, NaN where unknown; without it an objective's own tables say what is known.
-    ``shown`` is the line that brings the estimator's percent to those that people see; the same percent unless given.
+    ``shown`` brings the estimator's percent to those that people see; the same percent unless given.
     """
 
     kind: ClassVar[str]
     link: LinkName = "identity"
     errors: Errors | None = None
-    shown: Line | None = None
+    shown: Shown | None = None
 
     @abstractmethod
     def value(self, space: SearchSpace, architecture: Architecture) -> float:
@@ -106,14 +106,16 @@ class Linked(ABC):
         return own if self.shown is None else self.shown.of(own)
 
     def at_percent(self, accuracy: float) -> float:
-        """The value on the scale of the link whose accuracy is ``accuracy``, -inf where no value has so little."""
+        """The value on the scale of the link whose accuracy that is, infinite where none has so little or so much."""
         own, link = accuracy if self.shown is None else self.shown.before(accuracy), get_link(self.link)
+        if math.isinf(own):
+            return own
         return -math.inf if link.bounded and own <= 0.0 else float(link.forward(own))
 
     @property
     def steepest(self) -> float:
         """The most points of accuracy that one unit on the scale of the link is worth."""
-        return get_link(self.link).steepest * (1.0 if self.shown is None else self.shown.slope)
+        return get_link(self.link).steepest * (1.0 if self.shown is None else self.shown.steepest)
 
     def raw(self, space: SearchSpace, architecture: Architecture) -> float | None:
         """The estimator's own prediction in percent, where another one is shown."""

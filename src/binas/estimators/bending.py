@@ -55,7 +55,7 @@ class Curve:
         """The x of a value of phi; infinite where it is above all of them."""
         if not self.bend:
             return value
-        start = float(self.of(np.float64(self.lowest)))
+        start = -math.expm1(-self.bend * self.lowest) / self.bend
         if value < start:
             return self.lowest + (value - start) * math.exp(self.bend * self.lowest)
         return math.inf if self.bend * value >= 1 else -math.log1p(-self.bend * value) / self.bend

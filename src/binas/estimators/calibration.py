@@ -220,7 +220,7 @@ def _not_used(slope: float, error: float) -> str:
 
 def _beyond_images(left: Array, columns: Array, samples: Samples) -> float:
     """S^2: residual variance minus what the samples' own images add, and half its standard error."""
-    freedom = max(1, len(left) - columns.shape[1])
+    freedom = max(1, len(left) - int(columns.shape[1]))
     total = float(left @ left) / freedom
     return max(0.0, total - _image_noise(columns, samples) / freedom) + total * math.sqrt(2 / freedom) / 2
 

@@ -71,6 +71,14 @@ def test_predictions_flatten_where_measured_networks_do():
     assert Calibration.model_validate_json(found.model_dump_json()) == found
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"bend": 1e300}, {"bend": math.inf}, {"covariance": ((1.0, 0.0), (0.0, 1.0))}]
+)
+def test_a_curve_from_a_changed_file_is_refused(wrong):
+    with pytest.raises(ValueError, match=r"steeper than any|not one of 3"):
+        Calibration.model_validate({**CURVE.model_dump(), **wrong})
+
+
 def test_a_straight_relation_is_seldom_bent_and_then_little():
     rng, predicted, top = np.random.default_rng(6), np.linspace(66.0, 80.0, len(DRAWN)), np.array([84.0])
     drawn = [list(predicted + rng.normal(size=len(DRAWN))) for _ in range(200)]

@@ -57,6 +57,7 @@ Array = NDArray[np.float64]
 
 CLEAR = 2.0  # standard errors that a slope must be above zero
 TINY = 1e-12
+STEEPEST = 50.0  # bend times the distance of the lowest sample; exp of it is a number
 
 
 @runtime_checkable
@@ -100,6 +101,8 @@ class Calibration(BaseModel):
         size = 3 if self.bend else 2
         if len(self.covariance) != size or any(len(row) != size for row in self.covariance):
             raise ValueError(f"the covariance is not one of {size} numbers")
+        if not self.bend * -self.lowest <= STEEPEST:  # not a number is refused too
+            raise ValueError("the curve is steeper than any that is fitted")
         return self
 
     @property
@@ -179,7 +182,7 @@ def calibrate(predicted: Array, samples: Samples, own: Array | None = None) -> C
     beyond, told = _beyond_images(left, columns, samples), _mean_square(own, slope * curve.steepness(x))
     covariance = np.zeros((columns.shape[1], columns.shape[1]))
     size = fitted.shape[1]
-    covariance[:size, :size] = _over_images(fitted, samples) + beyond * np.linalg.inv(fitted.T @ fitted)
+    covariance[:size, :size] = _over_images(fitted, samples) + beyond * np.linalg.pinv(fitted.T @ fitted)
     return Calibration(
         centre=float(predicted.mean()),
         level=float(samples.accuracy.mean()),

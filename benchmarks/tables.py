@@ -13,7 +13,8 @@ An estimator sees n networks of the table, drawn at random. Kendall: on all netw
 predicted network of the table within a limit is looked up; points below the truly best one, mean over all limits (five
 per cost, at quantiles of the table). Peers see the same networks as one-hot rows, option values (expansion, kernel, ...)
 among them; the best of the samples is the best network seen. Optuna looks up as many networks under each limit anew, and
-answers with the best it saw. Values: mean over seeds +- standard error.
+answers with the best it saw. What takes too long with many networks (``SLOW``) is left out there, and a line says so.
+Values: mean over seeds +- standard error.
 
 Every part (one method, one draw of networks) is kept in benchmarks/.cache/tables as soon as it is measured: a run that was
 stopped, or asked for some methods only, goes on with what is missing. Parts of other code, tables or peers are not taken.
@@ -243,7 +244,7 @@ def compare(
     others: Mapping[str, Callable[[int], Any]],
     parts: Parts,
 ) -> list[Row]:
-    """Every method with every number of networks, but slow ones with many; ``others`` are peers by name."""
+    """Every method with every number of networks; slow ones with many are left out, and it says so. ``others``: peers."""
     print(
         f"\n{table.name}: {len(table.items):,} networks, {len(table.limits())} limits, {len(seeds)} seeds\n"
         f"samples  {'method':26}{'Kendall':>16}  {'regret, points':>15}{'CPU s':>9}"
@@ -251,7 +252,11 @@ def compare(
     rows = []
     for count in counts:
         for name in methods:
-            if count <= SLOW.get(name, len(table.items)):
+            if count > SLOW.get(name, len(table.items)):
+                print(
+                    f"{count:7}  {name:26}  left out: takes too long with more than {SLOW[name]:,} networks"
+                )
+            else:
                 found = [
                     parts.take(
                         f"{table.name}, {count}, seed {seed}, {name}",

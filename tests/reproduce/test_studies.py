@@ -46,6 +46,7 @@ from binas.reproduce.studies import NAMES, experiments, reproduce
 from binas.run.config import load_config, save_config
 from binas.run.run import Run, open_run
 from binas.search.solvers import solver_class
+from binas.space.architecture import Architecture
 from binas.tables import Contributions
 from binas.tasks import estimate
 from binas.tasks.artefacts import COMPARISONS
@@ -395,6 +396,22 @@ def test_the_bound_is_of_pearson_and_of_spearman() -> None:
     bound = transitivity._bound(pairs)
     assert (bound["spearman low"], bound["spearman high"]) == pytest.approx((0.28, 1.0))
     assert bound["pearson low"] != bound["spearman low"]
+
+
+def test_networks_to_train_are_not_chosen_by_their_accuracy(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = Study(run, run.folder.parent / "found", TINY, Progress())
+    trained: list[Architecture] = []
+
+    def standalone(_: Study, architectures: list[Architecture]) -> np.ndarray:
+        trained.extend(architectures)
+        return np.arange(len(architectures), dtype=float)
+
+    monkeypatch.setattr(transitivity, "_standalone", standalone)
+    found, judged = transitivity.make(study), study.judged()
+    assert trained == judged.architectures[: TINY.standalone]
+    assert [row.get("networks") for row in found.rows] == [len(judged), len(trained), len(trained), None]
 
 
 def test_insights_answer_whether_width_is_to_be_preferred(run: Run) -> None:

@@ -27,7 +27,7 @@ from binas.space.layout import Layout
 
 Array = NDArray[np.float64]
 
-WEIGHT = 0.6  # the exponent of FBNet's latency term
+WEIGHT = 0.6  # FBNet's exponent; its base there is the logarithm of the latency, here cost / limit, as MnasNet has it
 RATE = 0.02  # of Adam
 DECAYS = (0.9, 0.999)
 

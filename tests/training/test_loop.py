@@ -16,7 +16,7 @@ from binas.base.progress import Progress
 from binas.training import Reporter, make_accelerator, train_heaviest, train_supernet
 from binas.training.checkpoint import first_not_finite, load_checkpoint
 from binas.training.config import Phase
-from binas.training.loop import PROGRESS, Average, Job, fit, image_side, learning_rate
+from binas.training.loop import PROGRESS, Average, Job, fit, image_side, learning_rate, make_optimizer
 from binas.training.losses import soft_cross_entropy, targets
 from binas.training.reporting import keep_figures, read_metrics
 
@@ -100,6 +100,28 @@ def test_learning_rate_warms_up_then_falls_as_a_cosine():
     assert rates[55] == pytest.approx(1.0)
     assert rates[99] < 0.01
     assert rates[10:] == sorted(rates[10:], reverse=True)
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_a_step_of_adamw_is_that_of_torch_however_weights_lie_in_memory(layout):
+    """Gradients lie row by row, as a team hands them out; a step in one call would mix up weights that do not."""
+    phase = Phase(epochs=1, batch_size=1, optimizer="adamw", learning_rate=0.1, weight_decay=0.01)
+    torch.manual_seed(0)
+    network = nn.Conv2d(4, 8, 3).to(memory_format=layout)
+    weight, bias = (nn.Parameter(p.detach().clone()) for p in (network.weight, network.bias))
+    groups = [{"params": [weight], "weight_decay": 0.01}, {"params": [bias], "weight_decay": 0.0}]
+    optimizer, reference = make_optimizer(network, phase), torch.optim.AdamW(groups, lr=0.1, fused=False)
+    for step in range(3):
+        for own, other in ((network.weight, weight), (network.bias, bias)):
+            own.grad = (
+                None if step == 0 and own is network.bias else torch.randn(own.shape)
+            )  # one comes later
+            other.grad = own.grad
+        optimizer.step()
+        reference.step()
+    assert torch.allclose(network.weight, weight, atol=1e-6)
+    assert torch.allclose(network.bias, bias, atol=1e-6)
+    assert bool(optimizer.defaults["fused"]) is (layout is torch.contiguous_format)
 
 
 def test_images_grow_to_their_full_size_and_stay_there():

@@ -450,7 +450,7 @@ def make_optimizer(network: nn.Module, phase: Phase) -> torch.optim.Optimizer:
     """SGD with Nesterov momentum or AdamW; weight decay on weights of two and more dimensions only.
 
     On a CPU a step of AdamW changes all weights in one call, in a ninth of the time that many small ones take one by one.
-    That call reads weight and gradient as they lie in memory, so it is for weights that lie there as gradients do, row by row.
+    That call reads weight and gradient as they lie in memory, so weights must lie there row by row, as gradients do.
     """
     parameters = [p for p in network.parameters() if p.requires_grad]
     groups = [

@@ -33,6 +33,14 @@ def test_rows_of_features_have_statistics_too():
     assert torch.allclose(network[0].running_var, rows.var(0))
 
 
+def test_single_values_are_pooled_too():
+    """A config that one image of a pass takes, where the image is one pixel by then."""
+    norm, rows = ElasticNorm(4), torch.arange(24.0).view(6, 4, 1, 1)
+    recalibrate(nn.Sequential(norm), [rows[k : k + 1, :3] for k in range(6)])
+    assert torch.allclose(norm.running_mean, torch.tensor([10.0, 11.0, 12.0, 0.0]))
+    assert torch.allclose(norm.running_var, torch.tensor([*[float(rows[:, 0].var())] * 3, 1.0]))
+
+
 def test_statistics_keep_up_with_a_short_phase_and_a_long_one_is_left_alone():
     network = nn.Sequential(
         nn.BatchNorm2d(1, momentum=0.01), nn.BatchNorm2d(1), nn.BatchNorm2d(1, momentum=None)

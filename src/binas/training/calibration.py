@@ -1,8 +1,9 @@
 """BatchNorm of a sub-network: statistics re-estimated on its own activations.
 
 A supernet's running statistics are averages over many architectures; a network of its own has others. Measured
-effect: up to 1 point of accuracy. Statistics are pooled exactly over all images given: mean = sum / count,
-variance = (sum of squares / count - mean^2) * count / (count - 1), per channel, in float64.
+effect: up to 1 point of accuracy. Statistics are pooled over all images given: mean = sum / count,
+variance = (sum of squares / count - mean^2) * count / (count - 1), per channel, in float64. Those of one pass are what a
+norm has computed itself: with a momentum of 1 its running statistics are the batch's.
 """
 
 from __future__ import annotations
@@ -35,10 +36,13 @@ class _Sums:
         self.total = torch.zeros(3, channels, dtype=torch.float64, device=device)
         self.now = torch.zeros_like(self.total)
 
-    def add(self, x: Tensor) -> None:
-        width, count = x.shape[1], x.numel() / x.shape[1]
-        others = [0, *range(2, x.ndim)]
-        variance, mean = (part.double() for part in torch.var_mean(x.detach().float(), others, correction=0))
+    def add(self, norm: Norm, x: Tensor) -> None:
+        """What entered a norm that has just moved its running statistics to those of ``x``; one value moves none."""
+        width, count = x.shape[1], x.numel() // x.shape[1]
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        mean = (norm.running_mean[:width] if count > 1 else x.detach().reshape(width)).double()
+        variance = norm.running_var[:width].double() * (1 - 1 / count)
         self.now[0, :width] += count
         self.now[1, :width] += count * mean
         self.now[2, :width] += count * (variance + mean.square())
@@ -71,13 +75,22 @@ def brisk_statistics(network: nn.Module, batches: int) -> Iterator[None]:
     """
     least = min(BRISK, 1 / (LOOKED_BACK * max(1, batches)))
     own = [(norm, norm.momentum) for norm in norms_of(network) if norm.momentum is not None]
-    for norm, momentum in own:
-        norm.momentum = max(momentum, least)
+    with _momenta((norm, max(momentum, least)) for norm, momentum in own):
+        yield
+
+
+@contextmanager
+def _momenta(new: Iterable[tuple[Norm, float]]) -> Iterator[None]:
+    """Norms whose running statistics move with another momentum for a while."""
+    before = []
+    for norm, momentum in new:
+        before.append((norm, norm.momentum))
+        norm.momentum = momentum
     try:
         yield
     finally:
-        for norm, momentum in own:
-            norm.momentum = momentum
+        for norm, known in before:
+            norm.momentum = known
 
 
 def recalibrate(network: nn.Module, images: Iterable[Tensor | None], team: Team = ALONE) -> None:
@@ -123,11 +136,11 @@ def _observe(network: nn.Module) -> Iterator[list[_Sums]]:
     before = [(norm.running_mean.clone(), norm.running_var.clone()) for norm in norms]  # type: ignore[union-attr]
     sums = [_Sums(len(mean), mean.device) for mean, _ in before]
     hooks = [
-        norm.register_forward_pre_hook(lambda _, inputs, own=own: own.add(inputs[0]))
+        norm.register_forward_hook(lambda norm, inputs, _, own=own: own.add(norm, inputs[0]))
         for norm, own in zip(norms, sums, strict=True)
     ]
     try:
-        with in_mode(network, training=True):
+        with in_mode(network, training=True), _momenta((norm, 1.0) for norm in norms):
             yield sums
     finally:
         for hook in hooks:

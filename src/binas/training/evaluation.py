@@ -25,7 +25,8 @@ from binas.training.team import ALONE, Team
 
 Correct = NDArray[np.bool_]
 NOT_FINITE = 2
-EVAL_PIXELS = 1024 * 64 * 64  # of a batch: 1024 small images, 83 of 224 x 224
+EVAL_PIXELS = 1024 * 64 * 64  # of a batch: 83 images of 224 x 224
+MOST, MOST_ON_CPU = 1024, 256  # images of a batch: on a CPU what layers hand on must stay in its caches
 
 
 def shared_batches(
@@ -37,7 +38,8 @@ def shared_batches(
     this process are read.
     """
     height, width = images.size
-    size = min(1024, max(1, EVAL_PIXELS // (height * width)))
+    most = MOST_ON_CPU if device.type == "cpu" else MOST
+    size = min(most, max(1, EVAL_PIXELS // (height * width)))
     for round_, batch in enumerate(images.batches(size * team.size, **_places(team, size))):
         if len(batch):
             first = (round_ * team.size + team.rank) * size

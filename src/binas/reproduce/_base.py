@@ -82,7 +82,7 @@ PRESETS: Mapping[str, Preset] = {
         rival_seeds=5,
         time_limit=100.0,
         standalone=20,
-        standalone_epochs=6,
+        standalone_epochs=4,
         published=300.0,
         resamples=1000,
     ),

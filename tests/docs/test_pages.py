@@ -1,10 +1,12 @@
 """What can be checked by reading: links lead somewhere, named files exist, commands have the options that are written."""
 
+import csv
 import json
 import re
 import shlex
 import tomllib
 
+import jsonschema
 import pytest
 import typer
 import yaml
@@ -13,6 +15,8 @@ from pages import HOUSE, blocks, commands, prose, spans, written_pages
 
 from binas.cli.main import app
 from binas.space import space_from_data
+from binas.space.rules import NetworkRules
+from binas.tables.schema import SCHEMAS, schema
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.M)
@@ -106,21 +110,51 @@ def is_setting(key):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_data_in_blocks_can_be_read(page):
-    readers = {"json": json.loads, "toml": tomllib.loads, "yaml": read_yaml}
+    readers = {"json": read_json, "toml": tomllib.loads, "yaml": read_yaml, "csv": read_csv}
     for block in blocks(page):
         if block.language in readers and block.run:
             readers[block.language](block.text)
 
 
+def read_json(text):
+    """A file of ours is held to its schema."""
+    data = json.loads(text)
+    kind = str(data.get("format", "")).removeprefix("binas/") if isinstance(data, dict) else ""
+    if kind in SCHEMAS:
+        jsonschema.validate(data, schema(kind))
+
+
+def read_csv(text):
+    """Every row has the columns of the first."""
+    first, *rows = csv.reader(text.splitlines())
+    assert rows
+    assert {len(row) for row in rows} == {len(first)}
+
+
 def read_yaml(text):
-    """A space is built, parts of a configuration are checked by the configuration."""
+    """A space is built, rules and parts of a configuration are checked by what reads them."""
     from binas.run.config import config_model
 
     data = yaml.safe_load(text)
     if data.get("format") == "binas/space":
         space_from_data(data)
+    elif set(data) == {"rules"}:
+        NetworkRules.model_validate(data["rules"])
     elif set(data) <= set(config_model().model_fields):
         config_model().model_validate(data)
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (read_json, '{"format": "binas/costs", "version": 1, "costs": {"latency": {"units": "ms"}}}'),
+        (read_yaml, "rules: {padding: some}"),
+        (read_csv, "key,value\na,1,ms"),
+    ],
+)
+def test_wrong_data_is_found(read, text):
+    with pytest.raises((AssertionError, ValueError, jsonschema.ValidationError)):
+        read(text)
 
 
 def test_the_readme_is_short():

@@ -7,10 +7,12 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from small_networks import OFA, SPACES, fresh, images, onnx_logits, scrambled  # noqa: E402
+from torch import nn  # noqa: E402
 
 from binas.base.errors import ArchitectureError  # noqa: E402
 from binas.space import Architecture, load_space, sample_many  # noqa: E402
 from binas.supernet import StaticNetwork, extract  # noqa: E402
+from binas.supernet.plain import fold_norms  # noqa: E402
 
 TOLERANCE = 1e-5
 
@@ -51,6 +53,19 @@ def test_static_twin_has_the_same_layers(name: str) -> None:
         built.load_state_dict(taken.state_dict())
         with torch.no_grad():
             assert torch.equal(taken(batch), built(batch))
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_norms_folded_into_convolutions_give_the_same_logits(name: str) -> None:
+    net = scrambled(name)
+    network = extract(net, net.space.extreme())
+    batch = images(net.space, 4)
+    with torch.no_grad():
+        wanted = network(batch)
+        fold_norms(network)
+        assert not [part for part in network.modules() if isinstance(part, nn.BatchNorm2d)]
+        assert torch.allclose(network(batch), wanted, rtol=1e-4, atol=1e-5)
+        assert torch.allclose(extract(net, net.space.extreme())(batch), wanted)  # the supernet's are its own
 
 
 def test_extraction_copies() -> None:

@@ -23,11 +23,10 @@ from binas.data.dataset import ImageData
 from binas.data.images import Images, IndexedImages
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
-from binas.supernet.network import Supernet, extract
+from binas.supernet.network import Supernet
 from binas.tables.entries import Provenance
 from binas.tables.samples import Sample, Samples, pack
-from binas.training.calibration import recalibrate
-from binas.training.evaluation import Correct, calibration_batches, correct, device_of
+from binas.training.evaluation import Correct, correct, device_of, one_shot_network
 
 Strata = Literal["uniform", "cost"]
 Rows = NDArray[np.int64]
@@ -90,10 +89,8 @@ def correct_images(
     recalibration: int = 0,
 ) -> list[Correct]:
     """Which images of each set one architecture classifies rightly, (n,) each; BatchNorm re-estimated before."""
-    device, network = device_of(supernet), extract(supernet, architecture).eval()
-    if recalibration:
-        recalibrate(network, calibration_batches(data, recalibration, device))
-    return [correct(network, data, images, device) for images in sets]
+    network = one_shot_network(supernet, architecture, data, recalibration)
+    return [correct(network, data, images, device_of(supernet)) for images in sets]
 
 
 def image_halves(count: int, seed: int = 0) -> tuple[Rows, Rows]:

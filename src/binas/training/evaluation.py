@@ -18,6 +18,8 @@ from binas.space.architecture import Architecture
 from binas.space.odds import Odds
 from binas.supernet.network import Supernet, extract
 from binas.supernet.paths import Paths, sample_paths
+from binas.supernet.plain import fold_norms
+from binas.supernet.static import StaticNetwork
 from binas.training.calibration import recalibrate, recalibrate_supernet
 from binas.training.judgement import Accuracy
 from binas.training.randomness import generator
@@ -135,10 +137,28 @@ def evaluate_architecture(
 
     With ``recalibration`` > 0 its BatchNorm statistics are first re-estimated on that many training images.
     """
+    network = one_shot_network(supernet, architecture, data, recalibration, seed)
+    return accuracy(network, data, images, device_of(supernet))
+
+
+def one_shot_network(
+    supernet: Supernet,
+    architecture: Architecture,
+    data: ImageData,
+    recalibration: int = 0,
+    seed: int = 0,
+    team: Team = ALONE,
+) -> StaticNetwork:
+    """One architecture with the supernet's weights, ready to be judged: BatchNorm folded into convolutions, in eval mode.
+
+    With ``recalibration`` > 0 its statistics are first re-estimated on that many training images.
+    """
     network = extract(supernet, architecture).eval()
     if recalibration:
-        recalibrate(network, calibration_batches(data, recalibration, device_of(supernet), seed))
-    return accuracy(network, data, images, device_of(supernet))
+        batches = calibration_batches(data, recalibration, device_of(supernet), seed, team=team)
+        recalibrate(network, batches, team)
+    fold_norms(network)
+    return network
 
 
 def calibration_batches(

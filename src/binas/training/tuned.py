@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from binas.space.architecture import Architecture
-from binas.supernet.network import Supernet, extract
+from binas.supernet.network import Supernet
 from binas.supernet.static import StaticNetwork
-from binas.training.calibration import recalibrate
 from binas.training.checkpoint import load_checkpoint
-from binas.training.evaluation import accuracy, calibration_batches, device_of
+from binas.training.evaluation import accuracy, device_of, one_shot_network
 from binas.training.judgement import HeldOut, Judgement
 from binas.training.loop import BEST
 from binas.training.phases import Bench
@@ -17,8 +16,7 @@ def judge(
     network: StaticNetwork, supernet: Supernet, architecture: Architecture, bench: Bench, recalibration: int
 ) -> Judgement:
     """Judge what :func:`binas.training.fine_tune` returned for the same arguments. Done once, after all choices."""
-    before, device = extract(supernet, architecture).eval(), device_of(supernet)
-    recalibrate(before, calibration_batches(bench.data, recalibration, device, team=bench.team), bench.team)
+    before = one_shot_network(supernet, architecture, bench.data, recalibration, team=bench.team)
     best = load_checkpoint(bench.folder / "finetune", BEST)
     return Judgement(_held_out(before, bench), _held_out(network, bench), int(best.values["epoch"]))
 

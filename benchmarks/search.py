@@ -279,6 +279,11 @@ RUNNERS: dict[str, Callable[..., Run]] = {
 }
 
 
+def repeats_of(seconds: float) -> int:
+    """How often a call of so many seconds is timed: five times, or for about a second."""
+    return max(5, min(100, int(1.0 / seconds)))
+
+
 def child(name: str, where: str, seeds: str, time_limit: str) -> None:
     """Run one solver on one instance in this process; print seconds, value, worst value, memory as JSON."""
     problem = instance(where)
@@ -287,7 +292,7 @@ def child(name: str, where: str, seeds: str, time_limit: str) -> None:
     try:
         runs = [runner(problem, name, seed, float(time_limit)) for seed in range(int(seeds))]
         if len(runs) == 1 and runs[0].seconds < 1.0:  # the first call also pays for imports
-            runs = [runner(problem, name, 0, float(time_limit)) for _ in range(5)]
+            runs = [runner(problem, name, 0, float(time_limit)) for _ in range(repeats_of(runs[0].seconds))]
     except BinasError as error:
         print(json.dumps({"note": str(error)}))
         return

@@ -230,7 +230,7 @@ def _line_search(
     def line(x: Relaxed) -> float:  # value of x in the Lagrangian without this row
         return float(x.totals[0] - others @ x.totals[1:])
 
-    over = at(0.0)
+    over = at(0.0) if start.multipliers[row] else start
     if over.totals[1 + row] <= padded.budget[row]:
         return over, over
     under = cheapest(padded, row)

@@ -187,9 +187,13 @@ class Neighbourhood:
         for k, stage in enumerate(stages):
             reached += float(lagrangian_values(stage.data, multipliers).max(initial=-np.inf))
             count += len(total) * len(stage)
+            caps, final = self.padded.budget - after[k], last and k == len(stages) - 1
+            if not final and 1 in (len(stage), len(total)):
+                total = _within(_shifted(total, stage) if len(stage) == 1 else _shifted(stage, total), caps)
+                continue
             total = sums_above(
-                total, stage, multipliers, reached - gap, self.most, caps=self.padded.budget - after[k],
-                rank=self.rank, rows=0 if last and k == len(stages) - 1 else None, deadline=self.deadline,
+                total, stage, multipliers, reached - gap, self.most, caps=caps,
+                rank=self.rank, rows=0 if final else None, deadline=self.deadline,
             )  # fmt: skip
         return total, count
 
@@ -207,7 +211,7 @@ class Neighbourhood:
         near, best = reduced.configs[s] <= gap, reduced.block_best[s].tolist()
         for b in range(-1, max(allowed)):
             if b >= 0:
-                block = choices(s, b, stage.blocks[b], np.flatnonzero(near[b, : stage.blocks[b].shape[1]]))
+                block = choices(s, b, stage.blocks[b], near[b, : stage.blocks[b].shape[1]].nonzero()[0])
                 least = min(loss[p] for d, p in allowed.items() if d > b)
                 reached += best[b]
                 prefix = self._extended(prefix, block, reached - gap + least)
@@ -227,8 +231,7 @@ class Neighbourhood:
     def _extended(self, prefix: Labels, block: Labels, floor: float) -> Labels:
         """Add one block to every label; where only its best config is near, no label gets further from the bound."""
         if len(block) == 1:
-            every = np.arange(len(prefix))
-            return Labels(prefix.data + block.data, Merge(prefix, block, every, np.zeros_like(every)))
+            return _shifted(prefix, block)
         return sums_above(
             prefix, block, self.at.multipliers, floor, self.most, rank=self.rank, deadline=self.deadline
         )
@@ -240,6 +243,18 @@ class Neighbourhood:
         terms, place = self.padded.terms, int(np.argmax(labels.data[0]))
         depths, configs = decode(terms, labels, np.array([place]))
         return Exact(float(labels.data[0, place] + terms.constant[0]), depths[0], configs[0], count)
+
+
+def _shifted(labels: Labels, one: Labels) -> Labels:
+    """All labels with the only one of another set: none dominates another that did not before."""
+    every = np.arange(len(labels))
+    return Labels(labels.data + one.data, Merge(labels, one, every, np.zeros_like(every)))
+
+
+def _within(labels: Labels, caps: Array) -> Labels:
+    """The labels that keep every cap."""
+    inside = np.flatnonzero((labels.data[1:] <= caps[:, None]).all(axis=0))
+    return labels if len(inside) == len(labels) else labels.take(inside)
 
 
 def _lows(stages: list[Labels], rows: int) -> Array:

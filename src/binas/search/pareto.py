@@ -31,7 +31,7 @@ def pareto(data: Array, rank: int = 1, deadline: Deadline = NEVER) -> Indices:
     """
     if data.shape[0] == 1:
         return _highest(data[0], rank)
-    if data.shape[1] <= rank > 1:
+    if data.shape[1] <= rank:  # nothing can be beaten so often
         return np.argsort(data[1], kind="stable")
     if data.shape[0] == 2:
         return _pareto_two(data[0], data[1]) if rank == 1 else _ranked_two(data[0], data[1], rank)

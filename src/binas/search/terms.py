@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,6 @@ from binas.base.errors import ProblemError
 from binas.estimators.objective import BilinearObjective, DepthsObjective, StagewiseObjective
 from binas.search.problem import SearchProblem
 from binas.space.space import SearchSpace
-from binas.tables.costs import Cost
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -102,28 +100,30 @@ def build_terms(problem: SearchProblem, rows: list[Row]) -> Terms:
         raise ProblemError(
             f"a {objective.kind} objective is not a sum over stages; use branch-bound or evolution."
         )
-    stages = [_stage(problem, s, rows) for s in range(len(problem.space.stages))]
+    stages = (
+        _plain_stages(problem, objective, rows)
+        if isinstance(objective, BilinearObjective)
+        else [_variants(problem, s, rows, objective) for s in range(len(problem.space.stages))]
+    )
     constant = np.array([objective.base, *(row.sign * problem.costs[row.cost].fixed for row in rows)])
     bounds = np.array([row.bound for row in rows])
     return _snapped(Terms(problem.space, tuple(stages), constant, bounds))
 
 
-def _stage(problem: SearchProblem, s: int, rows: list[Row]) -> StageTerms:
-    stage, objective = problem.space.stages[s], problem.objective
-    costs = [(row.sign, problem.costs[row.cost]) for row in rows]
-    if isinstance(objective, StagewiseObjective):
-        return _variants(problem, s, costs, objective)
-    assert isinstance(objective, BilinearObjective)
-    columns = [(1.0, objective.values), *((sign, cost.values) for sign, cost in costs)]
-    depth = np.stack([sign * column.depths[s] for sign, column in columns])
-    blocks = tuple(
-        np.stack([sign * c.configs[s][b] for sign, c in columns]) for b in range(len(stage.blocks))
-    )
-    return StageTerms(stage.depths, depth, blocks)
+def _plain_stages(problem: SearchProblem, objective: BilinearObjective, rows: list[Row]) -> list[StageTerms]:
+    """Stages without interactions: every number is that of one choice."""
+    columns = [objective.values.flat(), *(row.sign * problem.costs[row.cost].values.flat() for row in rows)]
+    table, layout = np.stack(columns), problem.space.layout
+    return [
+        StageTerms(stage.depths, table[:, depths], tuple(table[:, block] for block in blocks))
+        for stage, depths, blocks in zip(
+            problem.space.stages, layout.depth_slices, layout.config_slices, strict=True
+        )
+    ]
 
 
 def _variants(
-    problem: SearchProblem, s: int, costs: list[tuple[float, Cost]], objective: StagewiseObjective
+    problem: SearchProblem, s: int, limited: list[Row], objective: StagewiseObjective
 ) -> StageTerms:
     """A stage with interactions: every variant becomes one config of a single pseudo-block."""
     stage = problem.space.stages[s]
@@ -136,9 +136,10 @@ def _variants(
         shape = tuple(len(block) for block in stage.blocks[:depth])
         index = np.indices(shape).reshape(depth, -1) if depth else np.zeros((0, 1), dtype=np.int64)
         rows = [np.asarray(objective.tables[s][depth], dtype=np.float64).reshape(-1)]
-        for sign, cost in costs:
-            parts = [cost.values.configs[s][b][index[b]] for b in range(depth)]
-            rows.append(sign * (cost.values.depths[s][i] + sum(parts, np.zeros(index.shape[1]))))
+        for row in limited:
+            cost = problem.costs[row.cost].values
+            parts = [cost.configs[s][b][index[b]] for b in range(depth)]
+            rows.append(row.sign * (cost.depths[s][i] + sum(parts, np.zeros(index.shape[1]))))
         values.append(np.stack(rows))
         depths.append(np.full(index.shape[1], depth))
         configs.append(np.pad(index, ((0, len(stage.blocks) - depth), (0, 0)), constant_values=-1).T)
@@ -149,21 +150,17 @@ def _variants(
 
 def _snapped(terms: Terms) -> Terms:
     """Round every number to the grid of its row, so that all sums are exact."""
-    totals = np.abs(terms.constant)
-    for stage in terms.stages:
-        totals = totals + np.abs(stage.depth).max(axis=1)
-        for block in stage.blocks:
-            totals = totals + np.abs(block).max(axis=1)
-    exponent = np.ceil(np.log2(np.maximum(totals, 1e-290))) + 1
-    step = np.exp2(exponent - 51)
-
-    scale, column = 1.0 / step[:, None], step[:, None]  # powers of two: multiplying by them is exact
-
-    def snap(array: Any) -> Array:
-        return np.asarray(np.rint(array * scale) * column)
-
+    parts = [terms.constant[:, None]]
+    parts += [part for stage in terms.stages for part in (stage.depth, *stage.blocks)]
+    ends = np.cumsum([part.shape[1] for part in parts])
+    numbers, starts = np.concatenate(parts, axis=1), [0, *ends[:-1].tolist()]
+    totals = np.maximum.reduceat(np.abs(numbers), starts, axis=1).sum(axis=1, keepdims=True)
+    step = np.exp2(np.ceil(np.log2(np.maximum(totals, 1e-290))) - 50)
+    snapped = np.rint(numbers * (1.0 / step)) * step  # powers of two: multiplying by them is exact
+    constant, *rest = [snapped[:, start:end] for start, end in zip(starts, ends.tolist(), strict=True)]
+    left = iter(rest)
     stages = tuple(
-        StageTerms(stage.depths, snap(stage.depth), tuple(snap(b) for b in stage.blocks), stage.variants)
+        StageTerms(stage.depths, next(left), tuple(next(left) for _ in stage.blocks), stage.variants)
         for stage in terms.stages
     )
-    return Terms(terms.space, stages, snap(terms.constant[:, None])[:, 0], terms.bounds)
+    return Terms(terms.space, stages, constant[:, 0], terms.bounds)

@@ -180,7 +180,10 @@ class Neighbourhood:
         return best_sums(one, two, float(self.padded.budget[0]), rank, self.deadline), first + second
 
     def _folded(self, stages: list[Labels], others: Array, gap: float, last: bool) -> tuple[Labels, int]:
-        """Some stages beside ``others`` of at least that cost; where they are the ``last``, only the best matter."""
+        """Some stages beside ``others`` of at least that cost; where they are the ``last``, only the best matter.
+
+        Nothing is sorted for a set of one label: some sums beyond the gap may stay, which costs time only.
+        """
         lows, multipliers = _lows(stages, len(others)), self.at.multipliers
         after = others + np.vstack([np.cumsum(lows[::-1], axis=0)[::-1][1:], np.zeros_like(others)])
         total, count, reached = nothing(len(others)), 0, 0.0

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from binas.search.deadline import NEVER, Deadline, TimeUpError
 from binas.search.dual import Padded, Relaxed, cheapest, improve, indices_of, solve_dual
-from binas.search.labels import Labels, Merge, choices, decode, nothing, unite
+from binas.search.labels import Labels, choices, decode, nothing, unite
 from binas.search.merging import UNJUDGED, TooManyError, best_sums, lagrangian_values, sums_above
 from binas.search.terms import Terms
 
@@ -180,23 +180,17 @@ class Neighbourhood:
         return best_sums(one, two, float(self.padded.budget[0]), rank, self.deadline), first + second
 
     def _folded(self, stages: list[Labels], others: Array, gap: float, last: bool) -> tuple[Labels, int]:
-        """Some stages beside ``others`` of at least that cost; where they are the ``last``, only the best matter.
-
-        Nothing is sorted for a set of one label: some sums beyond the gap may stay, which costs time only.
-        """
+        """Some stages beside ``others`` of at least that cost; where they are the ``last``, only the best matter."""
         lows, multipliers = _lows(stages, len(others)), self.at.multipliers
         after = others + np.vstack([np.cumsum(lows[::-1], axis=0)[::-1][1:], np.zeros_like(others)])
         total, count, reached = nothing(len(others)), 0, 0.0
         for k, stage in enumerate(stages):
             reached += float(lagrangian_values(stage.data, multipliers).max(initial=-np.inf))
             count += len(total) * len(stage)
-            caps, final = self.padded.budget - after[k], last and k == len(stages) - 1
-            if not final and 1 in (len(stage), len(total)):
-                total = _within(_shifted(total, stage) if len(stage) == 1 else _shifted(stage, total), caps)
-                continue
+            left, right = (stage, total) if len(total) == 1 else (total, stage)
             total = sums_above(
-                total, stage, multipliers, reached - gap, self.most, caps=caps,
-                rank=self.rank, rows=0 if final else None, deadline=self.deadline,
+                left, right, multipliers, reached - gap, self.most, caps=self.padded.budget - after[k],
+                rank=self.rank, rows=0 if last and k == len(stages) - 1 else None, deadline=self.deadline,
             )  # fmt: skip
         return total, count
 
@@ -217,7 +211,10 @@ class Neighbourhood:
                 block = choices(s, b, stage.blocks[b], near[b, : stage.blocks[b].shape[1]].nonzero()[0])
                 least = min(loss[p] for d, p in allowed.items() if d > b)
                 reached += best[b]
-                prefix = self._extended(prefix, block, reached - gap + least)
+                prefix = sums_above(
+                    prefix, block, self.at.multipliers, reached - gap + least, self.most,
+                    rank=self.rank, deadline=self.deadline,
+                )  # fmt: skip
             if b + 1 in allowed:
                 parts.append(
                     self._at_depth(prefix, stage.depth[:, allowed[b + 1]], reached, loss[allowed[b + 1]], gap)
@@ -231,14 +228,6 @@ class Neighbourhood:
         part = prefix if len(keep) == len(prefix) else prefix.take(keep)
         return Labels(part.data + own[:, None], part.source)
 
-    def _extended(self, prefix: Labels, block: Labels, floor: float) -> Labels:
-        """Add one block to every label; where only its best config is near, no label gets further from the bound."""
-        if len(block) == 1:
-            return _shifted(prefix, block)
-        return sums_above(
-            prefix, block, self.at.multipliers, floor, self.most, rank=self.rank, deadline=self.deadline
-        )
-
     def read(self, labels: Labels, count: int) -> Exact | None:
         """The best of some labels."""
         if not len(labels):
@@ -246,18 +235,6 @@ class Neighbourhood:
         terms, place = self.padded.terms, int(np.argmax(labels.data[0]))
         depths, configs = decode(terms, labels, np.array([place]))
         return Exact(float(labels.data[0, place] + terms.constant[0]), depths[0], configs[0], count)
-
-
-def _shifted(labels: Labels, one: Labels) -> Labels:
-    """All labels with the only one of another set: none dominates another that did not before."""
-    every = np.arange(len(labels))
-    return Labels(labels.data + one.data, Merge(labels, one, every, np.zeros_like(every)))
-
-
-def _within(labels: Labels, caps: Array) -> Labels:
-    """The labels that keep every cap."""
-    inside = np.flatnonzero((labels.data[1:] <= caps[:, None]).all(axis=0))
-    return labels if len(inside) == len(labels) else labels.take(inside)
 
 
 def _lows(stages: list[Labels], rows: int) -> Array:

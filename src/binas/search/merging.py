@@ -290,9 +290,11 @@ def sums_above(
 ) -> Labels:
     """The sums of two sets whose Lagrangian value reaches the floor, and no others: sorted, they are counted first.
 
-    Pruned as :func:`merge` does to what fewer than ``rank`` others beat; None: not at all. Raises :class:`TooManyError`
-    for more than ``most`` sums.
+    Pruned as :func:`merge` does to what fewer than ``rank`` others beat; None: not at all. With one right label the left,
+    pruned already, stays so and nothing is sorted. Raises :class:`TooManyError` for more than ``most`` sums.
     """
+    if len(right) == 1 and rows is None:
+        return _shifted(left, right, multipliers, floor, caps)
     of_left, of_right = (lagrangian_values(labels.data, multipliers) for labels in (left, right))
     order = np.argsort(-of_right, kind="stable")
     counts = np.searchsorted(-of_right[order], of_left - floor, side="right")
@@ -314,6 +316,16 @@ def sums_above(
         pool.add(sums, start + inside)
     data, flat = pool.prune()
     return Labels(data, Merge(left, right, i[flat], j[flat]))
+
+
+def _shifted(left: Labels, one: Labels, multipliers: Array, floor: float, caps: Array | None) -> Labels:
+    """The left labels with the only right one, where they reach the floor and keep the caps."""
+    data = left.data + one.data
+    keep = lagrangian_values(data, multipliers) >= floor
+    if caps is not None:
+        keep &= (data[1:] <= caps[:, None]).all(axis=0)
+    inside = keep.nonzero()[0]
+    return Labels(data[:, inside], Merge(left, one, inside, np.zeros_like(inside)))
 
 
 def best_sums(left: Labels, right: Labels, cap: float, rank: int, deadline: Deadline = NEVER) -> Labels:

@@ -35,6 +35,7 @@ from binas.run.config import FILE, load_config
 from binas.run.engine import advance
 from binas.run.run import Run, open_run
 from binas.run.shrinking import Wish, begin, of_the_model
+from binas.run.start import around_limits
 from binas.run.workers import map_shared
 from binas.search.answers import AnswerRecord
 from binas.search.rivals import difference
@@ -250,7 +251,7 @@ class Study:
                 asked = ("search.limits", [of_the_model(text) for text in limits])
                 shared = ("train.processes", self.processes)
                 begin(wish, folder, [asked, shared, *self.case.settings.items()], self.progress)
-            run = open_run(folder)
+            run = around_limits(open_run(folder), self.progress)
             advance(run, [step for step in all_steps() if step.name not in LATER], self.progress)
         return open_run(folder)
 

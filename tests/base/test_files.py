@@ -3,6 +3,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+import socket
+import stat
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from binas.base.errors import FileError
 from binas.base.files import (
     MAX_JSON_BYTES,
     MAX_YAML_BYTES,
+    check_replaceable,
     dump_json,
     exists,
     parse_json,
@@ -88,6 +92,96 @@ class TestWriting:
         finally:
             tmp_path.chmod(0o700)
         assert (tmp_path / "kept.txt").read_text() == "old"
+
+    def test_a_pipe_is_written_to_and_stays(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe")
+        much, heard = b"x" * 300_000, list[bytes]()  # more than a pipe holds at once
+        reading = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+        other = os.open(tmp_path / "pipe", os.O_WRONLY)  # until it is closed, the pipe has no end
+        os.set_blocking(reading, True)
+        with os.fdopen(reading, "rb") as file:
+            reader = threading.Thread(target=lambda: heard.append(file.read()))
+            reader.start()
+            write_bytes(tmp_path / "pipe", much)
+            os.close(other)
+            reader.join()
+        assert heard == [much]
+        assert stat.S_ISFIFO((tmp_path / "pipe").lstat().st_mode)
+        assert listing(tmp_path) == ["pipe"]
+
+    def test_a_pipe_that_nobody_reads_is_not_waited_for(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(FileError, match=r"cannot write .*pipe: nobody reads from it\. Start first"):
+            write_text(tmp_path / "pipe", "new")
+        assert stat.S_ISFIFO((tmp_path / "pipe").lstat().st_mode)
+
+    def test_a_reader_that_ends_too_early_is_told(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        os.mkfifo(tmp_path / "pipe")
+        reading = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+        monkeypatch.setattr(os, "set_blocking", lambda *_: os.close(reading))  # between opening and writing
+        with pytest.raises(FileError, match=r"pipe: Broken pipe\. What reads from it has ended"):
+            write_text(tmp_path / "pipe", "new")
+
+    @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="there is no /dev/fd")
+    def test_the_links_of_the_system_lead_to_pipes(self) -> None:
+        """What the shell puts in the place of ``>(...)``."""
+        reader, writer = os.pipe()
+        write_text(Path(f"/dev/fd/{writer}"), "new")
+        os.close(writer)
+        with os.fdopen(reader) as heard:
+            assert heard.read() == "new"
+
+    def test_other_links_do_not_lead_to_pipes_or_devices(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe")
+        (tmp_path / "own").symlink_to("pipe")
+        (tmp_path / "device").symlink_to("/dev/tty")
+        for name, said in (
+            ("own", "pipe: it is not a regular file"),
+            ("device", "device: it is a link to /dev/tty"),
+        ):
+            with pytest.raises(FileError, match=f"cannot write .*{said}"):
+                write_text(tmp_path / name, "new")
+            assert (tmp_path / name).is_symlink()
+
+    def test_a_socket_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)  # names of sockets are short
+        with socket.socket(socket.AF_UNIX) as there:
+            there.bind("socket")
+            for refuse in (check_replaceable, lambda path: write_text(path, "new")):
+                with pytest.raises(FileError, match="cannot write socket: it is not a regular file"):
+                    refuse(Path("socket"))
+        assert stat.S_ISSOCK(Path("socket").lstat().st_mode)
+        assert listing(tmp_path) == ["socket"]
+
+    @pytest.mark.parametrize("there", [True, False])
+    def test_a_link_is_followed_within_its_folder(self, tmp_path: Path, there: bool) -> None:
+        (tmp_path / "below").mkdir()
+        (tmp_path / "latest.json").symlink_to("below/first.json")
+        if there:
+            (tmp_path / "below" / "first.json").write_text("old")
+        write_text(tmp_path / "latest.json", "new")
+        assert (tmp_path / "latest.json").is_symlink()
+        assert (tmp_path / "below" / "first.json").read_text() == "new"
+        assert listing(tmp_path / "below") == ["first.json"]
+
+    @pytest.mark.parametrize("target", ["../precious", "../nothing", "../below/table.json"])
+    def test_a_link_out_of_its_folder_is_refused(self, tmp_path: Path, target: str) -> None:
+        (tmp_path / "precious").write_text("old")
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "table.json").symlink_to(target)
+        with pytest.raises(FileError, match=rf"table\.json: it is a link to {target}.* remove the link"):
+            write_text(tmp_path / "run" / "table.json", "new")
+        assert (tmp_path / "run" / "table.json").is_symlink()
+        assert (tmp_path / "precious").read_text() == "old"
+        assert listing(tmp_path) == ["precious", "run"]
+
+    def test_a_circle_of_links_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "x").symlink_to("x")
+        with pytest.raises(FileError, match="it is a link to x"):
+            write_text(tmp_path / "x", "new")
+        assert (tmp_path / "x").is_symlink()
 
     def test_permissions_of_an_existing_file_stay(self, tmp_path: Path) -> None:
         target = tmp_path / "private.json"

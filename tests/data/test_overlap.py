@@ -195,3 +195,29 @@ def test_another_process_that_sees_other_files_says_so(tmp_path):
     (place / "test" / "a" / "000.png").unlink()
     with file_images.checked_elsewhere(known), pytest.raises(DataError, match=r"7 test images.*first one 8"):
         load(place)
+
+
+class TestLinksOut:
+    """Images may be shared by links; those that lead out of the data folder are told of, once."""
+
+    def test_links_to_files_and_folders_outside_are_told_with_their_number(self, tmp_path, caplog):
+        place = folder(tmp_path / "mine", test=4)
+        write_classes(tmp_path / "other", {"b": 5, "c": 1}, seed=7)
+        shutil.rmtree(place / "test" / "b")
+        (place / "test" / "b").symlink_to(tmp_path / "other" / "b")
+        (place / "train" / "a" / "new.png").symlink_to(tmp_path / "other" / "c" / "000.png")
+        with caplog.at_level(logging.WARNING, "binas"):
+            data = load(place)
+        (said,) = caplog.messages
+        assert f"{place}: 6 of 50 images are outside" in said
+        assert f"{place / 'train' / 'a' / 'new.png'}, which is {tmp_path / 'other' / 'c' / '000.png'}" in said
+        assert len(data.test) == 9
+
+    def test_links_within_the_folder_and_to_all_of_it_are_not(self, tmp_path, caplog):
+        place = folder(tmp_path / "mine", test=4)
+        write_classes(place / ".pool", {"a": 1}, seed=7)
+        (place / "train" / "a" / "new.png").symlink_to(place / ".pool" / "a" / "000.png")
+        (tmp_path / "link").symlink_to("mine")
+        with caplog.at_level(logging.WARNING, "binas"):
+            assert len(load(tmp_path / "link").test) == 8
+        assert caplog.messages == []

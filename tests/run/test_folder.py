@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from binas.base.errors import BinasError, FileError, SpaceError, TableError, UnitError
-from binas.run.folder import Folder, load
+from binas.base.errors import BinasError, ConfigError, FileError, SpaceError, TableError, UnitError
+from binas.data.config import DataRecord
+from binas.run.config import load_config
+from binas.run.folder import Folder, load, open_folder
 from binas.search.problem import evaluate
 from binas.space import Config, SearchSpace, Stage, load_space, save_space
 from binas.tables import Column, Contributions, Cost, CostTable, Provenance, parse_unit
+from binas.tables.samples import Sample, Samples
 
 SPACE = SearchSpace("tiny", (Stage("s1", (0, 1), ((Config("a"), Config("b")),)),))
 
@@ -106,3 +109,54 @@ def test_a_table_of_another_number_of_classes_is_refused(tmp_path: Path) -> None
     Contributions(made_for, 70.0, Column.full(made_for, 0.0)).save(tmp_path / "contributions.json")
     with pytest.raises(TableError, match=f"fingerprint {made_for.fingerprint}"):
         Folder(tmp_path, other).contributions  # noqa: B018
+
+
+class TestOtherImages:
+    """Tables of other images than the run's, or of another split of them, are refused by whoever opens the folder."""
+
+    def tables(self, folder: Path, contributions: str | None, samples: str | None) -> Path:
+        save_space(SPACE, folder / "space.yaml")
+        write(folder)
+        values, about = Column.full(SPACE, 0.0), Provenance(source="measured", data=contributions)
+        Contributions(SPACE, 70.0, values, provenance=about).save(folder / "contributions.json")
+        rows = tuple(Sample(SPACE.parse(name), 70.0) for name in ("a", "b"))
+        Samples(SPACE, rows, Provenance(source="measured", data=samples)).save(folder / "samples.json")
+        return folder
+
+    def record(self, folder: Path, fingerprint: str) -> None:
+        counts = {"train": 8, "validation": 4, "test": 4}
+        DataRecord(
+            fingerprint=fingerprint, images=counts, classes=("x", "y"), channels=1, height=4, width=4
+        ).save(folder / "data.json")
+
+    def test_a_run_s_record_of_its_images_counts(self, tmp_path: Path) -> None:
+        self.record(self.tables(tmp_path, "one", "one"), "one")
+        assert load(tmp_path).problem(["latency=2.5ms"])
+        self.record(tmp_path, "two")
+        with pytest.raises(TableError, match=r"contributions\.json was measured on other images"):
+            load(tmp_path)
+        with pytest.raises(TableError, match=r"samples\.json was measured on other images"):
+            open_folder(tmp_path).samples  # noqa: B018
+
+    @pytest.mark.parametrize("split", ["one", None])
+    def test_without_a_record_tables_of_one_split_are_used(self, tmp_path: Path, split: str | None) -> None:
+        assert load(self.tables(tmp_path, "one", split)).samples
+
+    def test_without_a_record_both_must_be_of_the_same_split(self, tmp_path: Path) -> None:
+        folder = load(self.tables(tmp_path, "one", "two"))
+        with pytest.raises(
+            TableError, match=r"samples\.json .*fingerprint two.*contributions beside it \(one\)"
+        ):
+            folder.problem(["latency=2.5ms"])
+
+    def test_samples_alone_are_enough(self, tmp_path: Path) -> None:
+        (self.tables(tmp_path, "one", "two") / "contributions.json").unlink()
+        assert open_folder(tmp_path).samples
+
+
+@pytest.mark.parametrize(
+    "change", ["finetune.weight_decay=11", "sample.count=1000001", "estimate.passes=1000001"]
+)
+def test_settings_have_an_end(change: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{change.split('=')[0]}: must be less than or equal to"):
+        load_config(None, [change])

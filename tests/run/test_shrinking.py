@@ -23,12 +23,11 @@ from binas.costs.analytic import analytic_costs
 from binas.data.config import DataConfig
 from binas.data.loading import load_data
 from binas.run.models import _compared, about_accuracy, built, traced
-from binas.run.run import open_run
-from binas.run.shrinking import Wish, _go_on, of_the_model, shrink
+from binas.run.shrinking import Wish, of_the_model, shrink
+from binas.run.start import around_limits, configure, create_run
 from binas.search.limits import parse_limits
 from binas.supernet.network import extract
 from binas.supernet.weights import load_network
-from binas.tasks.artefacts import MODEL
 from binas.tasks.sample import SampleSettings
 from binas.training.config import TrainSettings
 from binas.training.judgement import Accuracy
@@ -117,10 +116,22 @@ def test_another_number_of_classes_gets_a_new_classifier(images: Path) -> None:
     data = load_data(DataConfig(kind="arrays", path=images))
     model = own_model("resnet")
     model.fc = nn.Linear(32, 1000)  # type: ignore[assignment]
-    graph, weights, new = traced(model, data)
-    assert new
+    graph, weights, own = traced(model, data)
+    assert own == 1000
     assert graph.classes == CLASSES
     assert weights["fc.weight"].shape == (CLASSES, 32)
+    source = Wish(images, model=model).source(data, "own")
+    assert source.new_classifier
+    assert f"tells 1000 classes apart, the images have {CLASSES}" in source.notes[-1]
+
+
+@pytest.mark.slow
+def test_a_model_with_a_new_classifier_is_judged_after_it_was_trained(images: Path, tmp_path: Path) -> None:
+    model = own_model("resnet")
+    model.fc = nn.Linear(32, 7)  # type: ignore[assignment]
+    settings = {**QUICK, "train": {**QUICK["train"], "heaviest": {"epochs": 1, "batch_size": 32}}}
+    run = shrink(model, images, "latency=90%", tmp_path / "run", **settings)
+    assert run.removed[0].startswith("The model itself is right on ")
 
 
 def test_weights_are_read_in_full_precision(tmp_path: Path) -> None:
@@ -133,9 +144,52 @@ def test_weights_are_read_in_full_precision(tmp_path: Path) -> None:
         path,
     )
     again = built(own_model("resnet", seed=1), path)
-    assert torch.allclose(again.fc.weight, model.fc.weight, atol=1e-3)  # type: ignore[union-attr, arg-type]
-    torch.save({"state_dict": model.state_dict()}, tmp_path / "whole.pth")
-    assert torch.equal(built(own_model("resnet", seed=1), tmp_path / "whole.pth").fc.weight, model.fc.weight)  # type: ignore[union-attr, arg-type]
+    assert torch.allclose(again.module.fc.weight, model.fc.weight, atol=1e-3)  # type: ignore[union-attr, arg-type]
+    assert "are float16; they were converted to float32" in again.notes[0]
+
+
+def inside(names: str) -> Callable[[nn.Module], Any]:
+    """What a training script saves that puts the weights there."""
+    return lambda model: {"epoch": 3, "optimizer": {"lr": 0.1}, names: model.state_dict()}
+
+
+SAVED: dict[str, Callable[[nn.Module], Any]] = {
+    "alone": nn.Module.state_dict,
+    "under a usual name": inside("state_dict"),
+    "under a name of one's own": inside("net"),
+    "of a wrapper": lambda model: Wrapped(model).state_dict(),
+}
+
+
+class Wrapped(nn.Module):
+    """A model in a module that has something to count, as frameworks have."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor) -> Any:
+        return self.model(x)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("form", SAVED)
+def test_weights_are_found_however_they_were_saved(form: str, wrapped: bool, tmp_path: Path) -> None:
+    model, fresh = own_model("resnet"), own_model("resnet", seed=1)
+    torch.save(SAVED[form](model), tmp_path / "w.pth")
+    built(Wrapped(fresh) if wrapped else fresh, tmp_path / "w.pth")
+    assert torch.equal(fresh.fc.weight, model.fc.weight)  # type: ignore[arg-type, union-attr]
+    built(fresh, own_model("resnet", seed=2).state_dict())
+    assert not torch.equal(fresh.fc.weight, model.fc.weight)  # type: ignore[arg-type, union-attr]
+
+
+def test_counts_and_indices_stay_those_of_the_model() -> None:
+    model, fresh = own_model("resnet"), own_model("resnet", seed=1)
+    for number, each in enumerate((model, fresh)):
+        each.register_buffer("ids", torch.full((3,), number))
+    built(fresh, model.state_dict())
+    assert fresh.ids.tolist() == [1, 1, 1]  # type: ignore[operator, union-attr]
+    assert torch.equal(fresh.fc.weight, model.fc.weight)  # type: ignore[arg-type, union-attr]
 
 
 def wrong_weights(folder: Path) -> None:
@@ -195,7 +249,7 @@ def test_a_model_file_imports_what_lies_beside_it(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "beside_the_model.py").write_text("from torch import nn\nlast = nn.Linear(2, 3)\n")
     (tmp_path / "model.py").write_text("from beside_the_model import last\nbuild = lambda: last\n")
-    assert isinstance(built(f"{tmp_path / 'model.py'}:build"), nn.Linear)
+    assert isinstance(built(f"{tmp_path / 'model.py'}:build").module, nn.Linear)
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +272,6 @@ def test_photos_of_a_folder_need_nothing_else(photos: Path, tmp_path: Path) -> N
     side = bars(1)["images"].shape[-1]
     assert any(f"read as colour images of {side} x {side} pixels" in text for text in said)
     assert any("hardly more than guessing among" in text for text in said)  # its weights are random
-    assert MODEL.read(open_run(tmp_path / "run")).judgement.test.images > 0
 
 
 class Heard(Progress):
@@ -257,6 +310,16 @@ def test_the_first_layer_says_how_many_channels_photos_have(photos: Path) -> Non
 def test_images_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"there is no .*none"):
         Wish(tmp_path / "none", model=own_model("resnet")).images()
+    with pytest.raises(ConfigError, match="the images are given as list"):
+        Wish([], model=own_model("resnet")).images()  # type: ignore[arg-type]
+
+
+def test_images_that_are_not_square(tmp_path: Path) -> None:
+    given = bars(60)
+    np.savez(tmp_path / "wide.npz", **{**given, "images": given["images"][..., :-2]})
+    with pytest.raises(ConfigError, match="must be square"):
+        shrink(own_model("resnet"), tmp_path / "wide.npz", out=tmp_path / "run", **QUICK)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_size_is_said_of_a_folder_only(images: Path) -> None:
@@ -268,6 +331,9 @@ def test_mean_and_std_belong_together_and_one_number_is_enough(images: Path) -> 
     data = load_data(DataConfig(kind="arrays", path=images))
     with pytest.raises(ConfigError, match="give both"):
         Wish(images, model=own_model("resnet"), mean=[0.5]).source(data, "own")
+    for mean, std in (([0.5], [0.0]), ([127.0], [128.0])):
+        with pytest.raises(ConfigError, match=r"are not of pixels in 0\.\.1"):
+            Wish(images, model=own_model("resnet"), mean=mean, std=std).source(data, "own")
     source = Wish(images, model=own_model("resnet"), mean=[0.5], std=[0.25]).source(data, "own")
     assert source.space.rules.std == (0.25,) * 3
 
@@ -301,8 +367,12 @@ def test_a_limit_below_the_smallest_network_is_refused_however_often(images: Pat
         assert not (out / "heaviest").exists()
     with pytest.raises(ConfigError, match="another model, of other weights"):
         shrink(own_model("resnet", seed=1), images, ["latency=90%"], out, **QUICK)
-    limits = Wish(images, ["latency=90%"], own_model("resnet"))
-    run = _go_on(limits, out, [("search.limits", ["latency=0.9x"])], Progress())
+    np.savez(tmp_path / "others.npz", **bars(100))
+    with pytest.raises(ConfigError, match="a run with other images"):
+        shrink(own_model("resnet"), tmp_path / "others.npz", ["latency=90%"], out, **QUICK)
+    out.rename(tmp_path / "moved")  # everything it needs is in it, and it goes on without the model
+    configured = configure(tmp_path / "moved", None, [("search.limits", ["latency=0.9x"])])
+    run = around_limits(create_run(tmp_path / "moved", configured))
     (share,) = run.settings(
         TrainSettings
     ).supernet.around  # drawn around the limit, as if it had been the first

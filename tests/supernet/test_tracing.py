@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import math
+import re
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from own_models import MODELS, SIDE, ResNet, own_model
+from own_models import CLASSES, MODELS, SIDE, ResNet, own_model
 from torch import Tensor, nn
 
 from binas.base.errors import SpaceError
@@ -330,6 +332,92 @@ def test_what_cannot_be_traced_is_named(case: str) -> None:
     make, words = WRONG[case]
     with pytest.raises(SpaceError, match=words):
         trace(make(), IMAGE)
+
+
+def spoiled(name: str, value: float) -> nn.Module:
+    """A model with a number in one of its tensors that no training gives."""
+    model = own_model("resnet")
+    with torch.no_grad():
+        model.state_dict()[name].flatten()[0] = value
+    return model
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("name", ["stem.1.running_mean", "layers.0.bn1.running_var", "layers.0.bn1.weight"])
+def test_numbers_that_are_not_finite_are_named(name: str, value: float) -> None:
+    with pytest.raises(SpaceError, match=f"{re.escape(name)} holds values that are not finite"):
+        trace(spoiled(name, value), IMAGE)
+
+
+def test_logits_that_are_not_finite_are_told_from_other_logits() -> None:
+    class Endless(nn.Sequential):
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x) / 0
+
+    with pytest.raises(SpaceError, match="gives logits that are not finite for random images"):
+        trace(Endless(nn.Flatten(), nn.Linear(3 * SIDE * SIDE, 5)), IMAGE)
+
+
+def test_a_mask_may_be_infinite() -> None:
+    model = own_model("resnet")
+    model.register_buffer("mask", torch.full((2, 2), -math.inf))
+    assert trace(model, IMAGE).graph.classes == CLASSES
+
+
+def test_other_channels_are_told_apart_from_another_size() -> None:
+    with pytest.raises(SpaceError, match=r"^the model takes 3 channels, the images have 1: "):
+        trace(own_model("resnet"), (1, SIDE, SIDE))
+    with pytest.raises(SpaceError, match=r"^the model takes 1 channel, the images have 3: "):
+        trace(nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten()), IMAGE)
+    with pytest.raises(SpaceError, match=r"images of 3 x 9 x 9: .* --size for images of a folder"):
+        trace(own_model("published vit"), (3, 9, 9))
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [nn.LazyConv2d(4, 3), nn.Sequential(nn.Conv2d(3, 4, 3), nn.LazyBatchNorm2d(affine=False))],
+)
+def test_lazy_layers_that_were_never_run_are_refused(layer: nn.Module) -> None:
+    with pytest.raises(SpaceError, match="a lazy layer that was never run has no weights"):
+        trace(nn.Sequential(layer, nn.Flatten()), IMAGE)
+
+
+def test_a_lazy_model_that_was_run_is_as_any_other() -> None:
+    model = nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(5)).eval()
+    model(images())
+    with torch.no_grad():
+        assert torch.allclose(trace(model, IMAGE).build()(images()), model(images()), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["weight", "buffer"])
+def test_a_model_without_numbers_is_refused(name: str) -> None:
+    model = nn.Conv2d(3, 4, 3) if name == "buffer" else nn.Conv2d(3, 4, 3, device="meta")
+    model.register_buffer("buffer", torch.ones(1, device="meta"))
+    with pytest.raises(
+        SpaceError, match=f"{name} is on the device 'meta', which keeps shapes and no numbers"
+    ):
+        trace(nn.Sequential(model, nn.Flatten()), IMAGE)
+
+
+def test_of_a_model_on_another_device_a_copy_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no other device here, so one of its tensors only says so."""
+
+    class Elsewhere(Tensor):
+        @property
+        def device(self) -> torch.device:
+            return torch.device("cuda")
+
+        def __deepcopy__(self, memo: object) -> Tensor:
+            return self.as_subclass(Tensor).clone()
+
+    model, moved = own_model("resnet"), []
+    model.register_buffer("far", torch.ones(1).as_subclass(Elsewhere))
+    monkeypatch.setattr(nn.Module, "cpu", lambda module: moved.append(module) or module)
+    found = trace(model, IMAGE)
+    assert len(moved) == 1
+    assert moved[0] is not model
+    with torch.no_grad():
+        assert torch.allclose(found.build()(images()), model(images()), atol=1e-5)
 
 
 def test_the_package_of_efficientnet_lite_is_followed() -> None:

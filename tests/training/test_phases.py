@@ -67,6 +67,37 @@ def test_both_families_learn(trained, space):
     assert lightest.percent > 40
 
 
+@pytest.mark.parametrize("space", [MBCONV, BOTTLENECK], ids=lambda space: space.name)
+def test_fine_tuning_starts_where_validation_images_say(trained, space, tmp_path):
+    heaviest, supernet, _ = trained[space.name]
+    ruined = phases.start_supernet(heaviest, 0)
+    for value in ruined.parameters():
+        value.data.zero_()
+    here, largest = bench(tmp_path), space.extreme()
+    settings = quick_tuning(epochs=1, blends=1, learning_rate=1e-9)
+    kept = fine_tune(ruined, heaviest, largest, here, settings)  # nothing is learned
+    assert _percent(kept, here) >= _percent(extract(heaviest, largest), here) - 2
+    own = phases._starting_network(supernet, ruined, largest, here, settings)
+    expected = extract(supernet, largest).state_dict()
+    assert all(torch.equal(expected[name], value) for name, value in own.named_parameters())
+
+
+def _percent(network, where):
+    return accuracy(network.eval(), where.data, where.data.validation, CPU).percent
+
+
+def test_blended_weights(trained):
+    heaviest, supernet, _ = trained[MBCONV.name]
+    one, two = (extract(given, MBCONV.extreme()) for given in (heaviest, supernet))
+    for share, expected in ((0.0, one), (1.0, two)):
+        mixed = phases.blended(one, two, share)
+        assert all(map(torch.allclose, mixed.parameters(), expected.parameters()))
+    quarter = phases.blended(one, two, 0.25)
+    for a, b, c in zip(one.parameters(), two.parameters(), quarter.parameters(), strict=True):
+        assert torch.allclose(c, 0.75 * a + 0.25 * b, atol=1e-6)
+    assert weights_digest(two) == weights_digest(extract(supernet, MBCONV.extreme()))  # as it was
+
+
 def test_networks_come_to_differ_from_the_heaviest_one_gradually(tmp_path, monkeypatch):
     seen = []
 

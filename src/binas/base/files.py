@@ -56,6 +56,7 @@ _ADVICE = {
     errno.EPERM: "Check your rights there",
     errno.EROFS: "Make that file system writable",
     errno.EMFILE: "Allow more open files (`ulimit -n`)",
+    errno.EPIPE: "What reads from it has ended: let it read to the end",
 }
 
 
@@ -113,12 +114,16 @@ def _opened(path: Path) -> BufferedReader:
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not is_regular(handle):
         os.close(handle)
-        if is_folder(path):
-            raise FileError(
-                f"cannot read {_shown(path)}: it is a folder, not a regular file. Name a file in it."
-            )
-        raise FileError(f"cannot read {_shown(path)}: it is not a regular file. Copy its content into one.")
+        raise _not_regular("read", path, "Copy its content into one")
     return os.fdopen(handle, "rb")
+
+
+def _not_regular(doing: str, path: Path, advice: str) -> FileError:
+    if is_folder(path):
+        return FileError(
+            f"cannot {doing} {_shown(path)}: it is a folder, not a regular file. Name a file in it."
+        )
+    return FileError(f"cannot {doing} {_shown(path)}: it is not a regular file. {advice}.")
 
 
 def is_regular(place: Path | int) -> bool:
@@ -165,7 +170,7 @@ def read_text(path: Path, max_bytes: int = MAX_JSON_BYTES) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file atomically: it holds either the old content or all of the new."""
+    """Write a file atomically: it holds either the old content or all of the new. See :func:`write_bytes`."""
     try:
         data = text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -176,25 +181,82 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file atomically: a temporary file beside it, synced, then renamed over it."""
+    """Write a file atomically: a temporary file beside it, synced, then renamed over it.
+
+    Only a regular file is ever replaced. Pipes and character devices (``/dev/stdout``, the shell's ``>(...)``) are written
+    to; folders, sockets and disks are refused. A link is followed to a file in its own folder, and refused where it leads
+    out of it: a file of somebody else's run may be such a link. The system's links to pipes and devices are followed.
+    """
+    if _is_stream(path):
+        _pour(path, data)
+        return
     with writing(path, "That file is as it was."):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else NEW_FILE_MODE
-        touch("create", path)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=UNFINISHED)
+        _replace(_linked_file(path), data)
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether a path is a pipe or a character device, or one of the system's own links to one."""
+    found = _looked_at(path)
+    if found is None or not (stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode)):
+        return False
+    return not path.is_symlink() or path.parent.resolve().parts[1:2] in (("dev",), ("proc",))
+
+
+def _pour(path: Path, data: bytes) -> None:
+    """Write to a pipe or device; a pipe that nobody reads is an error, not waited for."""
+    waits_not = getattr(os, "O_NONBLOCK", 0)
+    with writing(path):
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                touch("sync", path)
-                os.fsync(file.fileno())
-            Path(name).chmod(mode)
-            touch("rename", path)
-            Path(name).replace(path)
-        except BaseException:
-            with suppress(OSError):  # a disk that fails keeps it; the next who works in the folder removes it
-                Path(name).unlink(missing_ok=True)
-            raise
+            handle = os.open(path, os.O_WRONLY | waits_not | getattr(os, "O_NOCTTY", 0))
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            raise FileError(f"cannot write {path}: nobody reads from it. Start first what does.") from error
+        with os.fdopen(handle, "wb") as file:
+            if waits_not:
+                os.set_blocking(handle, True)
+            file.write(data)
+
+
+def _linked_file(path: Path) -> Path:
+    """The path, or where a link leads to within its folder."""
+    if not path.is_symlink():
+        return path
+    target = Path(os.path.realpath(path))
+    if target.is_symlink() or not target.is_relative_to(os.path.realpath(path.parent)):  # a circle, or out
+        raise FileError(
+            f"cannot write {path}: it is a link to {path.readlink()}, which is no file of the same folder, and such links "
+            "are not followed. Name the file itself, or remove the link. Nothing was written."
+        )
+    return target
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write a regular file, or a new one, beside it first."""
+    check_replaceable(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else NEW_FILE_MODE
+    touch("create", path)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=UNFINISHED)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            touch("sync", path)
+            os.fsync(file.fileno())
+        Path(name).chmod(mode)
+        touch("rename", path)
+        Path(name).replace(path)
+    except BaseException:
+        with suppress(OSError):  # a disk that fails keeps it; the next who works in the folder removes it
+            Path(name).unlink(missing_ok=True)
+        raise
+
+
+def check_replaceable(path: Path) -> None:
+    """Refuse what is there and no regular file, where a file is to be replaced: a folder, a pipe, a device."""
+    if exists(path) and not is_regular(path):
+        raise _not_regular("write", path, "Give the path of another file")
 
 
 def is_unfinished(path: Path) -> bool:

@@ -160,7 +160,7 @@ def shrink(
     blocks: Annotated[
         list[str] | None,
         typer.Option(
-            help="Modules of MODEL that may change, such as 'layers.*.*'; without it they are found."
+            help="Modules of MODEL that may change, such as `layers.*.*`; without it they are found."
         ),
     ] = None,
     pairs: Annotated[
@@ -206,7 +206,7 @@ def _whole_run(
     if config is None and not is_run(out):
         progress.say(NO_CONFIG.format(out=out))
     started = create_run(out, configure(out, config, changes), redo, progress, budget=budget)
-    return _finished(started, finish(started, progress))
+    return _finished(*finish(started, progress))
 
 
 def _finished(started: Any, done: list[str]) -> Reply:

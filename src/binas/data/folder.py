@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ SUFFIXES = frozenset(
 )
 LOOKED_AT = 200  # images whose sizes are read to describe a folder
 GREY = ("1", "L", "I;16")
+LOG = logging.getLogger("binas")
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,33 @@ def _refuse_links(found: Sequence[os.DirEntry[str]]) -> None:
         raise DataError(
             f"{links[0]} is a link to a folder; links inside a class are not followed. Copy the images, or remove the link."
         )
+
+
+def tell_links_out(parts: Parts) -> None:
+    """Warn of images that links bring in from outside their folder: shared images are common, but may not be meant."""
+    found = [
+        part.source for part in (parts.train, parts.validation, parts.test) if isinstance(part, FileImages)
+    ]
+    sources = [source for source in found if isinstance(source, Files)]
+    folder, files = sources[0].folder, [file for source in sources for file in source.files]
+    outside = _outside(folder, files)
+    if outside:
+        LOG.warning(
+            "%s: %d of %d images are outside of it, reached by links, such as %s, which is %s. They are used like the "
+            "others; remove the links if that is not meant.",
+            *(folder, len(outside), len(files), outside[0], os.path.realpath(outside[0])),
+        )
+
+
+def _outside(folder: Path, files: Sequence[Path]) -> list[Path]:
+    """The files that are links out of the folder, or are in a folder that is; one look at each file, none at the rest."""
+    home = os.path.realpath(folder)
+
+    def leaves(path: Path) -> bool:
+        return not Path(os.path.realpath(path)).is_relative_to(home)
+
+    away = {parent for parent in {file.parent for file in files} if leaves(parent)}
+    return [file for file in files if file.parent in away or (file.is_symlink() and leaves(file))]
 
 
 def _refuse_parts_without_classes(folder: Path) -> None:

@@ -14,7 +14,7 @@ from binas.data.dataset import ImageData
 from binas.data.division import Division, Parts, divide, divided, glimpse
 from binas.data.fashion import embedded, fashion_mnist
 from binas.data.file_images import FileImages, checked_elsewhere, fits_memory, refuse
-from binas.data.folder import image_folder
+from binas.data.folder import image_folder, tell_links_out
 from binas.data.huggingface import dataset_parts
 from binas.data.stream_images import read_stream
 
@@ -73,8 +73,10 @@ def load_arrays(source: DataConfig) -> ImageData:
 
 
 def load_folder(source: DataConfig) -> ImageData:
-    """One subfolder of images per class."""
-    return _divided(source, _folder(source))
+    """One subfolder of images per class; images that links bring in from outside are told of."""
+    parts = _folder(source)
+    tell_links_out(parts)
+    return _divided(source, parts)
 
 
 def load_huggingface(source: DataConfig) -> ImageData:

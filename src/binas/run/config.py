@@ -90,8 +90,21 @@ def given_settings(path: Path | None, changes: Iterable[Change] = ()) -> frozens
 
 
 def save_config(config: RunConfig, path: Path) -> None:
-    """Write the configuration with all its values."""
-    write_text(path, yaml.safe_dump(values_of(config), sort_keys=False))
+    """Write the configuration with all its values; files beside it by their names, so that the folder can be moved."""
+    values = values_of(config)
+    for name in _path_settings():
+        _make_relative(values, name, path.parent.absolute())
+    write_text(path, yaml.safe_dump(values, sort_keys=False))
+
+
+def _make_relative(values: dict[str, Any], name: str, folder: Path) -> None:
+    """Write the path of one setting from ``folder``, where it lies in it."""
+    *parents, last = name.split(".")
+    for part in parents:
+        values = values[part]
+    value = values.get(last)
+    if isinstance(value, str) and Path(value).is_absolute() and Path(value).is_relative_to(folder):
+        values[last] = Path(value).relative_to(folder).as_posix()
 
 
 def values_of(config: RunConfig) -> dict[str, Any]:

@@ -23,14 +23,15 @@ from binas.tables.reading import read_table
 from binas.tables.samples import Samples, load_samples
 from binas.tables.spreadsheet import costs_data_from_csv
 from binas.tasks._base import AUTO
-from binas.tasks.artefacts import CHOICE, CONTRIBUTIONS, COSTS, SAMPLES, SPACE, Table
+from binas.tasks.artefacts import CHOICE, CONTRIBUTIONS, COSTS, DATA, SAMPLES, SPACE, Table
 
 
 @dataclass(frozen=True)
 class Folder:
     """Space, contributions and costs in one folder, and samples and a chosen estimator where there are any.
 
-    ``images`` is the fingerprint of the images of a run, where they are known: tables of others are refused.
+    ``images`` is the fingerprint of the images of a run, where they are known: tables of others are refused. Where they are
+    not, contributions and samples must at least be of the same.
     """
 
     path: Path
@@ -45,7 +46,7 @@ class Folder:
 
     def _of_these_images(self, table: Table, path: Path) -> Table:
         """The table, if it does not say that it was measured on other images, or on another split of them."""
-        measured_on = table.provenance.to_data().get("data")
+        measured_on = _measured_on(table)
         if None not in (self.images, measured_on) and measured_on != self.images:
             raise TableError(
                 f"{path} was measured on other images, or on another split of them (fingerprint {str(measured_on)[:40]}, "
@@ -69,7 +70,12 @@ class Folder:
     def samples(self) -> Samples | None:
         """Architectures that were measured one by one; None where there are none."""
         path = self.path / SAMPLES.file
-        return self._of_these_images(load_samples(path, self.space), path) if exists(path) else None
+        if not exists(path):
+            return None
+        found = self._of_these_images(load_samples(path, self.space), path)
+        if self.images is None and _there(self.path, CONTRIBUTIONS.file):
+            _check_alike(self.contributions, found, path)
+        return found
 
     @cached_property
     def choice(self) -> Choice | None:
@@ -107,7 +113,7 @@ def load(path: str | Path) -> Folder:
 
 
 def open_folder(path: str | Path) -> Folder:
-    """A folder with a space; tables are read when they are asked for."""
+    """A folder with a space; tables are read when they are asked for, those of other images than a run's are refused."""
     folder = Path(path)
     if exists(folder) and not is_folder(folder):
         raise FileError(
@@ -115,7 +121,24 @@ def open_folder(path: str | Path) -> Folder:
         )
     if not is_folder(folder):
         raise FileError(f"there is no folder {folder}. `binas example paper {folder}` makes one to try.")
-    return Folder(folder, load_space(_find(folder, SPACE.file)))
+    space, record = load_space(_find(folder, SPACE.file)), folder / DATA.file
+    return Folder(folder, space, DATA.load(record, space).fingerprint if exists(record) else None)
+
+
+def _measured_on(table: Contributions | Samples) -> str | None:
+    """The fingerprint of the images a table was measured on, and of their split; None where it does not say."""
+    named = table.provenance.to_data().get("data")
+    return None if named is None else str(named)
+
+
+def _check_alike(contributions: Contributions, samples: Samples, path: Path) -> None:
+    """Refuse samples of other images, or of another split of them, than contributions, where both say what they are of."""
+    one, other = _measured_on(contributions), _measured_on(samples)
+    if None not in (one, other) and one != other:
+        raise TableError(
+            f"{path} was measured on other images, or on another split of them (fingerprint {str(other)[:40]}), than the "
+            f"contributions beside it ({str(one)[:40]}), so that neither can judge the other. Use tables of one run."
+        )
 
 
 def _there(folder: Path, file: str) -> list[Path]:

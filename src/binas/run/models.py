@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from binas.base.errors import ConfigError, ModelError, SpaceError, several
@@ -18,7 +19,7 @@ from binas.space.graph_space import SHARES, space_of_graph
 from binas.space.graphs import Graph, Node
 from binas.space.rules import NetworkRules
 from binas.space.space import SearchSpace
-from binas.training.judgement import Accuracy, HeldOut, guesses
+from binas.training.judgement import Accuracy, guesses
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -52,23 +53,17 @@ class Source:
         narrow = sum(sum(bool(config.get("width", True)) for config in configs) > 1 for configs in blocks)
         fewest = sum(min(stage.depths) for stage in self.space.stages)
         fewest -= sum(configs[0].get("width") == 0.0 for configs in blocks)
-        classifier = "; its classifier is new" if self.new_classifier else ""
         return (
             f"the model has {len(blocks)} blocks in {len(self.space.stages)} stages: {narrow} can be narrower, "
-            f"{len(blocks) - fewest} can be left out; {self.space.count:,} networks in all{classifier}"
+            f"{len(blocks) - fewest} can be left out; {self.space.count:,} networks in all"
         )
 
-    def judged(self, images: ImageData) -> HeldOut | None:
-        """What the network gets right before anything is trained; None where its classifier is new."""
+    def judged(self, images: ImageData) -> Accuracy:
+        """What the network gets right of the validation images before anything is trained."""
         from binas.training.evaluation import accuracy, device_of
 
         data, network = images.for_space(self.space), self.network.eval()
-        if self.new_classifier:
-            return None
-        validation, test = (
-            accuracy(network, data, part, device_of(network)) for part in (data.validation, data.test)
-        )
-        return HeldOut(validation, test)
+        return accuracy(network, data, data.validation, device_of(network))
 
 
 def about_accuracy(found: Accuracy, classes: int) -> str:
@@ -90,7 +85,7 @@ class Known:
     """
 
     network: str
-    weights: str | Path
+    weights: str | Path | Mapping[str, Any]
     original: nn.Module | str | Path | None = None
 
     @cached_property
@@ -101,12 +96,20 @@ class Known:
         return load_network(self.network, self.weights)
 
 
+@dataclass(frozen=True, eq=False)
+class Own:
+    """A module of the user's with its weights; ``notes`` say what was done to them."""
+
+    module: nn.Module
+    notes: tuple[str, ...] = ()
+
+
 def known_source(
     known: Known,
     images: ImageData,
     name: str,
     shares: Sequence[float] = SHARES,
-    rules: Mapping[str, Any] | None = None,
+    rules: Mapping[str, Any] = MappingProxyType({}),
 ) -> Source:
     """A known network with its weights, which computes what their source does, as far as that was given.
 
@@ -118,12 +121,16 @@ def known_source(
 
     loaded, classes = known.loaded, len(images.classes)
     own = loaded.description.classes
-    notes = (*loaded.notes, *_sized(known, images.size), _compared(loaded, known.original))
+    notes = (
+        *loaded.notes,
+        *_sized(known, images.size),
+        _compared(loaded, known.original),
+        *_replaced(own, classes),
+    )
     space = space_from_network(
         loaded.description, name=name, classes=classes, resolution=min(images.size), shares=shares
     )
-    if rules:
-        space = replace(space, rules=NetworkRules.model_validate({**space.rules.model_dump(), **rules}))
+    space = _ruled(space, rules)
     supernet = fresh_supernet(space, 0)  # a new classifier is the same each time, so that a run knows its own
     supernet.absorb(loaded.network, new_classifier=own != classes)
     return Source(space, extract(supernet, space.extreme()), own != classes, notes)
@@ -154,33 +161,48 @@ def _compared(loaded: LoadedNetwork, original: nn.Module | str | Path | None) ->
     return agreement.sentence()
 
 
+def _replaced(own: int, classes: int) -> list[str]:
+    """A note where the model's classifier does not fit the images."""
+    if own == classes:
+        return []
+    return [
+        f"the model tells {own} classes apart, the images have {classes}: its classifier is replaced by a new one, which is "
+        "trained first. If they should be the same, look for a missing or an additional folder of images"
+    ]
+
+
+def _ruled(space: SearchSpace, rules: Mapping[str, Any]) -> SearchSpace:
+    """The space with some of its rules others."""
+    if not rules:
+        return space
+    return replace(space, rules=NetworkRules.model_validate({**space.rules.model_dump(), **rules}))
+
+
 def own_source(
-    module: nn.Module,
+    own: Own,
     images: ImageData,
     name: str,
     shares: Sequence[float] = SHARES,
-    rules: NetworkRules | None = None,
+    rules: Mapping[str, Any] = MappingProxyType({}),
     blocks: Sequence[str] = (),
 ) -> Source:
     """A module of the user's; ``rules`` may say what images are normalised with, ``blocks`` which modules may change."""
     from binas.supernet.blueprint import fill
     from binas.supernet.static import StaticNetwork
 
-    graph, weights, new = traced(module, images)
+    graph, weights, classes = traced(own.module, images)
     graph = graph.with_blocks(blocks) if blocks else graph
-    space = space_of_graph(graph, name, shares)
-    space = space if rules is None else replace(space, rules=rules)
+    space = _ruled(space_of_graph(graph, name, shares), rules)
     network = StaticNetwork.from_architecture(space, space.extreme())
     fill(weights, network)
-    return Source(space, network, new)
+    notes = _replaced(classes, len(images.classes))
+    return Source(space, network, bool(notes), (*own.notes, *notes))
 
 
-def built(model: nn.Module | str, weights: str | Path | None = None) -> nn.Module:
+def built(model: nn.Module | str, weights: str | Path | Mapping[str, Any] | None = None) -> Own:
     """The user's module with its weights; code of a file is run because the user names it, never because a file does."""
     made = _from_file(model) if isinstance(model, str) else model
-    if weights is not None:
-        _load(made, Path(weights))
-    return made
+    return Own(made, () if weights is None else _load(made, weights))
 
 
 def _from_file(text: str) -> nn.Module:
@@ -212,46 +234,47 @@ def _called(function: Callable[[], Any], what: str) -> Any:
         raise ConfigError(f"{what}: {type(error).__name__}: {error}") from error
 
 
-def _load(module: nn.Module, path: Path) -> None:
-    """Weights of a file into the user's module; both must have the same names and shapes."""
-    from binas.supernet.weights import read_weights
+def _load(module: nn.Module, weights: str | Path | Mapping[str, Any]) -> tuple[str, ...]:
+    """Weights of a file or state dict into the user's module, with notes; both must have the same names and shapes.
 
-    own = {
-        name: value for name, value in module.state_dict().items() if not name.endswith("num_batches_tracked")
-    }
-    file = read_weights(path)
-    problems = [f"{name} is missing" for name in own if name not in file.tensors]
-    problems += [f"{name} is not part of the model" for name in file.tensors if name not in own]
+    Prefixes of wrappers are those of the module, whatever the file's; counts and indices stay as the module has them.
+    """
+    from torch.nn.parameter import is_lazy
+
+    from binas.supernet.weights import read_weights
+    from binas.supernet.weights.files import without_prefix
+
+    state = module.state_dict()
+    names, own = [*state], without_prefix(state)
+    counted = [name for name, value in own.items() if not value.is_floating_point()]
+    file = read_weights(weights, counted)
+    kept = {name: value for name, value in own.items() if name not in counted}
+    problems = [f"{name} is missing" for name in kept if name not in file.tensors]
+    problems += [f"{name} is not part of the model" for name in file.tensors if name not in kept]
     problems += [
         f"{name} is {tuple(file.tensors[name].shape)} instead of {tuple(value.shape)}"
-        for name, value in own.items()
-        if name in file.tensors and file.tensors[name].shape != value.shape
+        for name, value in kept.items()
+        if name in file.tensors and not is_lazy(value) and file.tensors[name].shape != value.shape
     ]
     if problems:
         advice = "Name the file of this model's weights, or build the model they were trained as."
         raise ModelError(
-            several(f"the weights in {path} are not those of this model", problems, advice, most=6)
+            several(f"the weights in {file.where} are not those of this model", problems, advice, most=6)
         )
-    module.load_state_dict(dict(file.tensors), strict=False)
+    given = {full: file.tensors[name] for full, name in zip(names, own, strict=True) if name in kept}
+    module.load_state_dict(given, strict=False)
+    return file.notes
 
 
-def input_channels(module: nn.Module) -> int | None:
-    """Channels that the first convolution takes; None where there is none."""
-    from torch import nn
-
-    first = next((layer for layer in module.modules() if isinstance(layer, nn.Conv2d)), None)
-    return None if first is None else first.in_channels
-
-
-def traced(module: nn.Module, images: ImageData) -> tuple[Graph, dict[str, Tensor], bool]:
-    """The model as a graph for these images, its weights, and whether its classifier is new."""
+def traced(module: nn.Module, images: ImageData) -> tuple[Graph, dict[str, Tensor], int]:
+    """The model as a graph for these images, its weights, and how many classes it tells apart itself."""
     from binas.supernet.tracing import trace
 
     found = trace(module, (images.channels, *images.size))
-    classes = len(images.classes)
-    if found.graph.classes == classes:
-        return found.graph, found.weights, False
-    return (*_new_classifier(found.graph, found.weights, classes), True)
+    own, classes = found.graph.classes, len(images.classes)
+    if own == classes:
+        return found.graph, found.weights, own
+    return (*_new_classifier(found.graph, found.weights, classes), own)
 
 
 def _new_classifier(

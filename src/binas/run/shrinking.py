@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -19,25 +19,21 @@ from binas.base.errors import ConfigError
 from binas.base.files import exists, is_folder, write_bytes
 from binas.base.identity import file_digest
 from binas.base.progress import Progress
-from binas.run.config import FILE, RunConfig, load_config
+from binas.run.config import FILE, load_config
 from binas.run.models import (
     Known,
+    Own,
     Source,
     about_accuracy,
     built,
-    input_channels,
     known_source,
     own_source,
 )
 from binas.run.run import Run, open_run
-from binas.run.start import budget_of, create_run, do_task, finish
-from binas.search.limits import Limit, parse_limits
+from binas.run.start import budget_of, check_kept, create_run, finish, own_config
 from binas.space.files import load_space, save_space
 from binas.space.graph_space import SHARES
-from binas.space.rules import NetworkRules
-from binas.tasks.artefacts import COSTS, MODEL, SPACE, START
-from binas.training.config import TrainSettings
-from binas.training.judgement import ModelRecord
+from binas.tasks.artefacts import COSTS, SPACE, START
 
 if TYPE_CHECKING:
     from torch import nn
@@ -58,6 +54,7 @@ RECIPE: dict[str, Any] = {
     "finetune.epochs": 4,
     "finetune.learning_rate": 1e-3,
     "finetune.distillation.share": 0.9,
+    "finetune.blends": 4,
 }
 OFFLINE = ("embedded", "fashion-mnist")  # kinds of images that need no path
 USUAL_SIDE = 224  # pixels that photographs of a folder are read at, at most, unless --size says otherwise
@@ -71,20 +68,20 @@ Change = tuple[str, Any]
 class Wish:
     """What a user has: a module (or ``file.py:function``), or the name of a known ``network``; weights; images; limits.
 
-    ``data`` is a folder of images, an .npz file, the name of images that come along, or the settings of ``data``. ``size``
-    is the pixels a side that images of a folder are read at; without it what a known network takes, or their own. ``mean``
-    and ``std`` per channel (one number stands for all), of pixels in 0..1, are what a module of one's own expects images to
-    be normalised with; without them those of the images are used. ``blocks`` are names of modules, such as ``layers.*.*``,
-    that may be narrowed or removed; without them they are found. What a known network computes is compared with
-    ``original``: the live module that the weights are of, or a file of recorded pairs of images and logits
-    (:func:`binas.supernet.weights.check_recorded`).
+    ``weights`` are a file or a state dict. ``data`` is a folder of images, an .npz file, the name of images that come
+    along, or the settings of ``data``. ``size`` is the pixels a side that images of a folder are read at; without it what a
+    known network takes, or their own. ``mean`` and ``std`` per channel (one number stands for all), of pixels in 0..1, are
+    what a module of one's own expects images to be normalised with; without them those of the images are used. ``blocks``
+    are names of modules, such as ``layers.*.*``, that may be narrowed or removed; without them they are found. What a known
+    network computes is compared with ``original``: the live module that the weights are of, or a file of recorded pairs of
+    images and logits (:func:`binas.supernet.weights.check_recorded`).
     """
 
     data: str | Path | Mapping[str, Any]
     limits: Sequence[str] = ("latency=50%",)
     model: nn.Module | str | None = None
     network: str | None = None
-    weights: str | Path | None = None
+    weights: str | Path | Mapping[str, Any] | None = None
     shares: Sequence[float] = SHARES
     mean: Sequence[float] | None = None
     std: Sequence[float] | None = None
@@ -97,11 +94,10 @@ class Wish:
         given = self._normalisation(images.channels)
         if isinstance(self._network, Known):
             return known_source(self._network, images, name, self.shares, given)
-        rules = NetworkRules.model_validate(given) if given else None
-        return own_source(self._network, images, name, self.shares, rules, self.blocks)
+        return own_source(self._network, images, name, self.shares, given, self.blocks)
 
     @cached_property
-    def _network(self) -> Known | nn.Module:
+    def _network(self) -> Known | Own:
         """What is to be made smaller, built once."""
         if (self.model is None) == (self.network is None):
             raise ConfigError(
@@ -124,6 +120,11 @@ class Wish:
             return {}
         if self.mean is None or self.std is None:
             raise ConfigError("--mean and --std say together how images were normalised: give both.")
+        if any(not -1 <= value <= 2 for value in self.mean) or any(not 0 < value <= 2 for value in self.std):
+            raise ConfigError(
+                f"--mean {list(self.mean)} and --std {list(self.std)} are not of pixels in 0..1, every std above 0. Divide "
+                "those of bytes by 255: 127 and 128 are 0.498 and 0.502."
+            )
         given = {"mean": list(self.mean), "std": list(self.std)}
         return {name: value * channels if len(value) == 1 else value for name, value in given.items()}
 
@@ -135,6 +136,11 @@ class Wish:
             )
         if isinstance(self.data, Mapping):
             return {f"data.{name}": value for name, value in self.data.items()}
+        if not isinstance(self.data, str | Path):
+            raise ConfigError(
+                f"the images are given as {type(self.data).__name__}: give a folder, an .npz file, one of "
+                f"{', '.join(OFFLINE)}, or settings of data such as {{'kind': 'arrays', 'path': 'images.npz'}}."
+            )
         path = Path(self.data)
         if str(self.data) in OFFLINE and not exists(path):
             return {"data.kind": str(self.data)}
@@ -150,11 +156,12 @@ class Wish:
     def _form(self, folder: Path) -> dict[str, Any]:
         """What photographs are read as: size and channels of a known network or of the first layer, or their own."""
         from binas.data.folder import look
+        from binas.supernet.tracing import input_channels
 
         if isinstance(self._network, Known):
             described = self._network.loaded.description
             return {"data.size": self.size or described.resolution, "data.channels": 3}
-        seen, taken = look(folder), input_channels(self._network)
+        seen, taken = look(folder), input_channels(self._network.module)
         channels = taken if taken in (1, 3) else 1 if seen.grey else 3
         return {"data.size": self.size or min(seen.side, USUAL_SIDE), "data.channels": channels}
 
@@ -162,15 +169,15 @@ class Wish:
 def shrink(
     model: nn.Module | str | None,
     data: str | Path | Mapping[str, Any],
-    limits: Sequence[str] = ("latency=50%",),
+    limits: str | Sequence[str] = ("latency=50%",),
     out: str | Path = "runs/small",
     *,
     network: str | None = None,
-    weights: str | Path | None = None,
+    weights: str | Path | Mapping[str, Any] | None = None,
     shares: Sequence[float] = SHARES,
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
-    blocks: Sequence[str] = (),
+    blocks: str | Sequence[str] = (),
     source: nn.Module | str | Path | None = None,
     size: int | None = None,
     progress: Progress | None = None,
@@ -180,12 +187,13 @@ def shrink(
     """Smaller networks within ``limits`` of a trained classifier; the run, finished. What is done is not done again.
 
     See :class:`Wish`, whose ``original`` is ``source`` here. A percentage in a limit is of what the model itself costs;
-    ``changes`` are parts of the configuration.
+    ``changes`` are parts of the configuration. One limit, or one pattern of blocks, may be given as it is.
     """
     from binas.base.identity import flattened
 
     more = [(name, value) for name, value in flattened(changes).items()]
-    wish = Wish(data, limits, model, network, weights, shares, mean, std, blocks, source, size)
+    asked, chosen = ([given] if isinstance(given, str) else given for given in (limits, blocks))
+    wish = Wish(data, asked, model, network, weights, shares, mean, std, chosen, source, size)
     return shrink_run(wish, Path(out), more, progress, time)[0]
 
 
@@ -198,20 +206,25 @@ def shrink_run(
 ) -> tuple[Run, list[str]]:
     """Start the run, or go on with the one in ``folder``; the run, and the steps that were done now."""
     told, asked = progress or Progress(), ("search.limits", [of_the_model(text) for text in wish.limits])
-    if exists(folder / FILE):
-        run = _go_on(wish, folder, [asked, *changes], told)
-    else:
-        run = begin(wish, folder, [asked, *changes], told, time)
-    return run, finish(run, told)
+    start = _go_on if exists(folder / FILE) else begin
+    return finish(start(wish, folder, [asked, *changes], told, time), told)
 
 
-def _go_on(wish: Wish, folder: Path, changes: Sequence[Change], progress: Progress) -> Run:
-    """The run in ``folder``, if it is one of the same model, with these limits; measured and told where to draw."""
-    images = _images([*wish.images().items(), *changes])
-    _check_same(wish.source(images, _name(folder)), folder)
+def _go_on(
+    wish: Wish, folder: Path, changes: Sequence[Change], progress: Progress, time: str | None = None
+) -> Run:
+    """The run in ``folder``, if it is one of the same model and images, with these limits."""
+    own = wish.images()
+    _check_same(wish.source(_images([*own.items(), *changes]), _name(folder)), folder)
+    if load_config(folder / FILE, own.items()).data != load_config(folder / FILE).data:
+        raise ConfigError(
+            f"{folder} holds a run with other images than those given now. Give another --out, or the images it began "
+            "with. Nothing was changed."
+        )
     if exists(folder / COSTS.file):
-        _check_limits(open_run(folder, changes))  # before its configuration is changed
-    return _around(create_run(folder, _own(folder, changes), progress=progress), progress)
+        check_kept(open_run(folder, changes))  # before its configuration is changed
+    budget = budget_of(time, None, changes)
+    return create_run(folder, own_config(folder, changes), progress=progress, budget=budget)
 
 
 def _check_same(source: Source, folder: Path) -> None:
@@ -229,32 +242,23 @@ def _name(folder: Path) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", folder.name) or "model"
 
 
-def _own(folder: Path, changes: Sequence[Change]) -> RunConfig:
-    config = load_config(folder / FILE, changes)
-    return config.model_copy(update={"space": str(folder / SPACE.file)})
-
-
 def begin(
     wish: Wish, folder: Path, changes: Sequence[Change], progress: Progress, time: str | None = None
 ) -> Run:
-    """Read the model, start the run, measure the device, and say around which sizes networks are drawn."""
+    """Read the model and start the run."""
     own = wish.images()
     images = _images([*own.items(), *changes])
     source = wish.source(images, _name(folder))
-    judged = source.judged(images)
     for text in (_read_as(images), *source.notes, source.sentence()):
         progress.say(text)
-    if judged is not None:
-        progress.say(about_accuracy(judged.validation, len(images.classes)))
+    if not source.new_classifier:
+        progress.say(about_accuracy(source.judged(images), len(images.classes)))
     save_space(source.space, folder / SPACE.file)
     write_bytes(folder / START, source.weights())
-    if judged is not None:
-        ModelRecord(judgement=judged).save(folder / MODEL.file)
     files = {"space": str(folder / SPACE.file), "train.start": str(folder / START)}
     settings = {**own, **RECIPE, **(ADAPTING if source.new_classifier else {}), **files}
     config = load_config(None, [*settings.items(), *changes])
-    run = create_run(folder, config, progress=progress, budget=budget_of(time, None, changes))
-    return _around(run, progress)
+    return create_run(folder, config, progress=progress, budget=budget_of(time, None, changes))
 
 
 def of_the_model(text: str) -> str:
@@ -274,37 +278,11 @@ def _read_as(images: ImageData) -> str:
 def _images(settings: Sequence[Change]) -> ImageData:
     from binas.data.loading import load_data
 
-    return load_data(load_config(None, [item for item in settings if item[0].startswith("data.")]).data)
-
-
-def _around(run: Run, progress: Progress) -> Run:
-    """Measure the device; refuse limits that nothing keeps; draw networks around those of the limits from now on."""
-    from binas.contributions.strata import share_of_macs
-    from binas.tasks.measure import MEASURE
-
-    run, _ = do_task(run.folder, MEASURE, progress=progress)
-    limits, costs = _check_limits(run), COSTS.read(run).costs
-    if run.settings(TrainSettings).supernet.around:  # of the limits the run began with: what is trained stays
-        return run
-    shares = [share_of_macs(run.space, costs[limit.cost], limit.value) for limit in limits]
-    around = sorted({round(share, 2) for share in shares}, reverse=True)
-    settings = [("train.supernet.around", around), ("estimate.around", around), ("sample.around", around)]
-    return create_run(run.folder, _own(run.folder, settings), progress=progress)
-
-
-def _check_limits(run: Run) -> list[Limit]:
-    """The upper limits, none above what the model costs; one that no network keeps by the table is refused."""
-    costs, found = COSTS.read(run).costs, list[Limit]()
-    for question in run.questions:
-        for limit in parse_limits(question, run.space, costs):
-            least, most = costs[limit.cost].range(run.space)
-            if not limit.lower and limit.value < least:
-                unit = costs[limit.cost].unit.name
-                raise ConfigError(
-                    f"no network keeps {question}: the smallest that can be made of this model costs {least:.4g} "
-                    f"{unit}, the limit is {limit.value:.4g} {unit}, the model itself costs {most:.4g} {unit}. "
-                    "Nothing was trained."
-                )
-            if not limit.lower:
-                found.append(replace(limit, value=min(limit.value, most)))
-    return found
+    images = load_data(load_config(None, [item for item in settings if item[0].startswith("data.")]).data)
+    height, width = images.size
+    if height != width:
+        raise ConfigError(
+            f"{images.name}: images of {height} x {width} pixels; those that a model is made smaller with must be square. "
+            "Cut or resize them."
+        )
+    return images

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
@@ -17,10 +18,11 @@ from binas.run.config import FILE, Change, RunConfig, given_settings, load_confi
 from binas.run.engine import advance, clear_expensive, judge, redo, refuse_expensive
 from binas.run.plan import FILE as PLAN, Budget, plan_run
 from binas.run.run import Run, open_run
+from binas.search.limits import Limit, parse_limits
 from binas.space.files import load_space
 from binas.tasks import all_steps, all_tasks
 from binas.tasks._base import Task
-from binas.tasks.artefacts import MODEL, SPACE, START
+from binas.tasks.artefacts import COSTS, SPACE, START
 from binas.tasks.search import check_questions
 from binas.training.config import FinetuneSettings, Phase, TrainSettings
 
@@ -44,8 +46,7 @@ def run(
     named = [(name, value) for name, value in flattened(changes).items()]
     budget = budget_of(time, None if config is None else Path(config), named)
     started = create_run(Path(out), configure(Path(out), config, named), redo, progress, budget=budget)
-    finish(started, progress)
-    return started
+    return finish(started, progress)[0]
 
 
 def configure(out: Path, config: str | Path | None = None, changes: Iterable[Change] = ()) -> RunConfig:
@@ -142,7 +143,7 @@ def _check_free(folder: Path) -> None:
         raise FileError(f"{folder} is a file. Give a new or empty folder as --out.")
     own = (
         lock.FILE,
-        *(name for file in (SPACE.file, PLAN, START, MODEL.file) for name in (file, f".{file}.")),
+        *(name for file in (SPACE.file, PLAN, START) for name in (file, f".{file}.")),
         f".{FILE}.",
     )
     others = [path.name for path in listed(folder) if not path.name.startswith(own)]
@@ -150,11 +151,56 @@ def _check_free(folder: Path) -> None:
         raise FileError(f"{folder} holds other files and no {FILE}. Give an empty or new folder as --out.")
 
 
-def finish(started: Run, progress: Progress | None = None) -> list[str]:
-    """Do all that is not done; the names of the steps that were done now."""
+def finish(started: Run, progress: Progress | None = None) -> tuple[Run, list[str]]:
+    """Do all that is not done; the run, and the names of the steps that were done now."""
     for task in all_tasks().values():
         _check_task(started, task)  # now, not after hours of training
-    return advance(started, all_steps(), progress)
+    if started.settings(TrainSettings).start is not None:
+        started = around_limits(started, progress)
+    return started, advance(started, all_steps(), progress)
+
+
+def around_limits(started: Run, progress: Progress | None = None) -> Run:
+    """A run that makes a given model smaller: measure the device, refuse limits that nothing keeps, and draw around them.
+
+    Networks drawn uniformly would ruin what the model has learned. Where they are drawn does not change with later limits,
+    so that what is trained stays.
+    """
+    from binas.contributions.strata import share_of_macs
+    from binas.tasks.measure import MEASURE
+
+    run, _ = do_task(started.folder, MEASURE, progress=progress)
+    limits, costs = check_kept(run), COSTS.read(run).costs
+    if run.settings(TrainSettings).supernet.around:
+        return started
+    shares = [share_of_macs(run.space, costs[limit.cost], limit.value) for limit in limits]
+    around = sorted({round(share, 2) for share in shares}, reverse=True)
+    settings = [("train.supernet.around", around), ("estimate.around", around), ("sample.around", around)]
+    return create_run(run.folder, own_config(run.folder, settings), progress=progress)
+
+
+def check_kept(run: Run) -> list[Limit]:
+    """The upper limits, none above what the given model costs; one that no network keeps by the table is refused."""
+    costs, found = COSTS.read(run).costs, list[Limit]()
+    for question in run.questions:
+        for limit in parse_limits(question, run.space, costs):
+            least, most = costs[limit.cost].range(run.space)
+            if not limit.lower and limit.value < least:
+                unit = costs[limit.cost].unit.name
+                raise ConfigError(
+                    f"no network keeps {question}: the smallest that can be made of this model costs {least:.4g} "
+                    f"{unit}, the limit is {limit.value:.4g} {unit}, the model itself costs {most:.4g} {unit}. "
+                    "Nothing was trained."
+                )
+            if not limit.lower:
+                found.append(replace(limit, value=min(limit.value, most)))
+    return found
+
+
+def own_config(folder: Path, changes: Iterable[Change] = ()) -> RunConfig:
+    """The configuration of the run in ``folder``, with its own copy of the space, changed."""
+    config = load_config(folder / FILE, changes)
+    return config.model_copy(update={"space": str((folder / SPACE.file).absolute())})
 
 
 def do_task(
@@ -169,10 +215,9 @@ def do_task(
     With ``again`` what is there of the task is set aside first.
     """
     opened = open_run(folder)
-    config = load_config(folder / FILE, changes)
+    config = own_config(folder, changes)
     if config != opened.config:
-        own = config.model_copy(update={"space": str(folder / SPACE.file)})
-        opened = create_run(folder, own, again, progress, [task])
+        opened = create_run(folder, config, again, progress, [task])
     _check_task(opened, task)
     if again:
         with lock.locked(folder):

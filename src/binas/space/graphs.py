@@ -23,22 +23,36 @@ ELEMENTWISE = (
     "relu6",
     "leaky_relu",
     "elu",
+    "celu",
+    "selu",
     "gelu",
     "silu",
+    "mish",
+    "softplus",
     "hardswish",
     "hardsigmoid",
     "sigmoid",
     "tanh",
+    "clamp",
+    "exp",
+    "neg",
+    "abs",
     "dropout",
     "identity",
     "contiguous",
 )
-POOLS = ("max_pool", "avg_pool", "adaptive_avg_pool", "pad")
+POOLS = ("max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool", "upsample", "pad")
 SUMS = ("add", "sub")
-PRODUCTS = ("mul", "div")
+PRODUCTS = (
+    "mul",
+    "div",
+    "pow",
+    "addcmul",
+    "prelu",
+)  # number by number as well; prelu reads a slope per channel
 SHAPES = ("flatten", "reshape", "permute", "transpose", "squeeze", "unsqueeze", "expand", "repeat", "mean")
 PARTS = ("cat", "stack", "unbind", "chunk", "split", "getitem")
-OTHERS = ("matmul", "mix", "softmax", "log_softmax", "size", "floordiv")
+OTHERS = ("matmul", "mix", "softmax", "log_softmax", "sum", "amax", "norm", "size", "floordiv")
 FUNCTIONS = (*ELEMENTWISE, *POOLS, *SUMS, *PRODUCTS, *SHAPES, *PARTS, *OTHERS)
 MOST_NODES = 20_000
 # Settings that blocks and costs are worked out from: whole numbers from 1, switches, and lists of whole numbers.

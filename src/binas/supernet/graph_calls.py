@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, fx, nn
@@ -13,9 +15,6 @@ from binas.supernet.graph_tracer import SKIPPED, call_name
 
 Call = tuple[str, dict[str, Any]]
 Layer = tuple[str, dict[str, Any], dict[str, Tensor]]
-KNOWN = (
-    "convolutions, linear layers, norms, attention, pooling, reshaping, arithmetic and the usual activations"
-)
 _WEIGHTS = {"weight", "bias", "running_mean", "running_var", "num_batches_tracked"}
 
 
@@ -26,9 +25,9 @@ def layer_call(module: nn.Module) -> Layer | str:
         return "attention", {**sizes, "bias": module.qkv.bias is not None}, dict(module.state_dict())
     if type(module).__name__ in SKIPPED:
         return "identity", {}, {}
-    plain = _WITHOUT_WEIGHTS.get(type(module))
+    plain = _LAYERS.get(type(module))
     if plain is not None:
-        return (*plain(module), {})
+        return plain.op, plain.read(lambda place, name, default: getattr(module, name, default)), {}
     why = _why_not(module)
     return why or _with_weights(module)
 
@@ -39,10 +38,10 @@ def _why_not(module: nn.Module) -> str:
         return "only self-attention is known: batch_first=True, one tensor as query, key and value, without masks"
     if isinstance(module, nn.Conv2d) and module.padding_mode != "zeros":
         return f"padding_mode={module.padding_mode!r} is not known, only 'zeros' is"
-    if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d) and module.running_mean is None:
+    if isinstance(module, _BatchNorm) and module.running_mean is None:
         return "it has no running statistics (track_running_stats=False)"
     if not any(isinstance(module, kind) for kind in _KINDS):
-        return f"known are {KNOWN}"
+        return f"known are {known_layers()}"
     others = sorted(set(module.state_dict()) - _WEIGHTS)
     return (
         f"its weights are computed from {', '.join(others)}; take such a parametrization off first"
@@ -95,6 +94,7 @@ _KINDS: dict[type[nn.Module], Callable[[Any], Call]] = {
     ),
     nn.BatchNorm2d: lambda m: _batch_norm(m),
     nn.BatchNorm1d: lambda m: _batch_norm(m),
+    nn.SyncBatchNorm: lambda m: _batch_norm(m),  # one machine alone: as any other
     nn.LayerNorm: lambda m: (
         "layer_norm",
         {"shape": tuple(m.normalized_shape), "eps": m.eps, "affine": m.weight is not None},
@@ -103,10 +103,12 @@ _KINDS: dict[type[nn.Module], Callable[[Any], Call]] = {
         "group_norm",
         {"groups": m.num_groups, "channels": m.num_channels, "eps": m.eps, "affine": m.affine},
     ),
+    nn.PReLU: lambda m: ("prelu", {}),
 }
+_BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d | nn.SyncBatchNorm
 
 
-def _batch_norm(module: nn.BatchNorm2d | nn.BatchNorm1d) -> Call:
+def _batch_norm(module: _BatchNorm) -> Call:
     about = {"channels": module.num_features, "eps": module.eps, "momentum": module.momentum}
     return "batch_norm", {**about, "affine": module.affine}
 
@@ -115,46 +117,137 @@ def _pair(value: Any) -> Any:
     return tuple(value) if isinstance(value, list | tuple) else (value, value)
 
 
-_WITHOUT_WEIGHTS: dict[type[nn.Module], Callable[[Any], Call]] = {
-    nn.ReLU: lambda m: ("relu", {}),
-    nn.ReLU6: lambda m: ("relu6", {}),
-    nn.LeakyReLU: lambda m: ("leaky_relu", {"slope": m.negative_slope}),
-    nn.ELU: lambda m: ("elu", {"alpha": m.alpha}),
-    nn.GELU: lambda m: ("gelu", {"approximate": m.approximate}),
-    nn.SiLU: lambda m: ("silu", {}),
-    nn.Hardswish: lambda m: ("hardswish", {}),
-    nn.Hardsigmoid: lambda m: ("hardsigmoid", {}),
-    nn.Sigmoid: lambda m: ("sigmoid", {}),
-    nn.Tanh: lambda m: ("tanh", {}),
-    nn.Softmax: lambda m: ("softmax", {"dim": -1 if m.dim is None else m.dim}),
-    nn.LogSoftmax: lambda m: ("log_softmax", {"dim": -1 if m.dim is None else m.dim}),
-    nn.Identity: lambda m: ("identity", {}),
-    nn.Dropout: lambda m: ("dropout", {"p": m.p}),
-    nn.Dropout2d: lambda m: ("dropout", {"p": m.p}),
-    nn.Flatten: lambda m: ("flatten", {"start": m.start_dim, "end": m.end_dim}),
-    nn.AdaptiveAvgPool2d: lambda m: ("adaptive_avg_pool", {"size": _pair(m.output_size)}),
-    nn.AvgPool2d: lambda m: (
-        "avg_pool",
-        {
-            "kernel": m.kernel_size,
-            "stride": m.stride,
-            "padding": m.padding,
-            "ceil": m.ceil_mode,
-            "include": m.count_include_pad,
-        },
-    ),
-    nn.MaxPool2d: lambda m: (
-        "max_pool",
-        {
-            "kernel": m.kernel_size,
-            "stride": m.stride,
-            "padding": m.padding,
-            "dilation": m.dilation,
-            "ceil": m.ceil_mode,
-        },
-    ),
-    nn.ZeroPad2d: lambda m: ("pad", {"padding": tuple(m.padding), "value": 0.0}),
+def _dims(value: Any) -> tuple[int, ...]:
+    return tuple(value) if isinstance(value, list | tuple) else (int(value),)
+
+
+class _Setting(NamedTuple):
+    """What torch calls a setting, what it is where it is not given, and how it is written down."""
+
+    argument: str
+    default: Any = None
+    written: Callable[[Any], Any] = lambda value: value
+
+
+class _Kind(NamedTuple):
+    """An operation that torch has as layers and as functions.
+
+    ``settings`` are by our name, in the order in which the function takes them after the tensor; the layer keeps them under
+    the function's names.
+    """
+
+    op: str
+    layers: tuple[type[nn.Module], ...] = ()
+    calls: tuple[str, ...] = ()
+    settings: Mapping[str, _Setting] = MappingProxyType({})
+
+    def read(self, given: Callable[[int, str, Any], Any]) -> dict[str, Any]:
+        """Its settings, each found by the place and the name of its argument."""
+        items = enumerate(self.settings.items(), 1)
+        found = {key: item.written(given(place, item.argument, item.default)) for place, (key, item) in items}
+        return {**found, "stride": found["kernel"]} if found.get("stride", 1) in (None, []) else found
+
+
+_ALPHA = {"alpha": _Setting("alpha", 1.0)}
+_LAST = {"dim": _Setting("dim", -1, lambda dim: -1 if dim is None else dim)}
+_SIZE = {"size": _Setting("output_size", None, _pair)}
+_REDUCED = {"dims": _Setting("dim", None, _dims), "keep": _Setting("keepdim", False, bool)}
+_WINDOW = {
+    "kernel": _Setting("kernel_size"),
+    "stride": _Setting("stride"),
+    "padding": _Setting("padding", 0),
 }
+_LOW, _HIGH = {"low": _Setting("min")}, {"high": _Setting("max")}
+_CEIL = {"ceil": _Setting("ceil_mode", False, bool)}
+_SIMPLE = (
+    _Kind("relu", (nn.ReLU,), ("relu",)),
+    _Kind("relu6", (nn.ReLU6,), ("relu6",)),
+    _Kind("leaky_relu", (nn.LeakyReLU,), ("leaky_relu",), {"slope": _Setting("negative_slope", 0.01)}),
+    _Kind("elu", (nn.ELU,), ("elu",), _ALPHA),
+    _Kind("celu", (nn.CELU,), ("celu",), _ALPHA),
+    _Kind("selu", (nn.SELU,), ("selu",)),
+    _Kind("gelu", (nn.GELU,), ("gelu",), {"approximate": _Setting("approximate", "none")}),
+    _Kind("silu", (nn.SiLU,), ("silu",)),
+    _Kind("mish", (nn.Mish,), ("mish",)),
+    _Kind(
+        "softplus",
+        (nn.Softplus,),
+        ("softplus",),
+        {"beta": _Setting("beta", 1.0), "threshold": _Setting("threshold", 20.0)},
+    ),
+    _Kind("hardswish", (nn.Hardswish,), ("hardswish",)),
+    _Kind("hardsigmoid", (nn.Hardsigmoid,), ("hardsigmoid",)),
+    _Kind(
+        "clamp",
+        (nn.Hardtanh,),
+        ("hardtanh",),
+        {"low": _Setting("min_val", -1.0), "high": _Setting("max_val", 1.0)},
+    ),
+    _Kind("clamp", (), ("clamp", "clip"), {**_LOW, **_HIGH}),
+    _Kind("clamp", (), ("clamp_min",), _LOW),
+    _Kind("clamp", (), ("clamp_max",), _HIGH),
+    _Kind("sigmoid", (nn.Sigmoid,), ("sigmoid",)),
+    _Kind("tanh", (nn.Tanh,), ("tanh",)),
+    _Kind("exp", (), ("exp",)),
+    _Kind("neg", (), ("neg",)),
+    _Kind("abs", (), ("abs",)),
+    _Kind("softmax", (nn.Softmax,), ("softmax",), _LAST),
+    _Kind("log_softmax", (nn.LogSoftmax,), ("log_softmax",), _LAST),
+    _Kind("identity", (nn.Identity,), ("clone",)),
+    _Kind("contiguous", (), ("contiguous",)),
+    _Kind("dropout", (nn.Dropout, nn.Dropout2d), ("dropout", "dropout2d"), {"p": _Setting("p", 0.5)}),
+    _Kind(
+        "flatten",
+        (nn.Flatten,),
+        ("flatten",),
+        {"start": _Setting("start_dim", 0), "end": _Setting("end_dim", -1)},
+    ),
+    _Kind("adaptive_avg_pool", (nn.AdaptiveAvgPool2d,), ("adaptive_avg_pool2d",), _SIZE),
+    _Kind("adaptive_max_pool", (nn.AdaptiveMaxPool2d,), ("adaptive_max_pool2d",), _SIZE),
+    _Kind(
+        "avg_pool",
+        (nn.AvgPool2d,),
+        ("avg_pool2d",),
+        {**_WINDOW, **_CEIL, "include": _Setting("count_include_pad", True, bool)},
+    ),
+    _Kind(
+        "max_pool",
+        (nn.MaxPool2d,),
+        ("max_pool2d",),
+        {**_WINDOW, "dilation": _Setting("dilation", 1), **_CEIL},
+    ),
+    _Kind(
+        "upsample",
+        (nn.Upsample,),
+        ("interpolate",),
+        {
+            "size": _Setting("size"),
+            "scale": _Setting("scale_factor"),
+            "mode": _Setting("mode", "nearest"),
+            "align": _Setting("align_corners"),
+        },
+    ),
+    _Kind(
+        "pad",
+        (nn.ZeroPad2d, nn.ConstantPad2d),
+        (),
+        {"padding": _Setting("padding", None, tuple), "value": _Setting("value", 0.0)},
+    ),
+    _Kind("unsqueeze", (), ("unsqueeze",), {"dim": _Setting("dim")}),
+    _Kind(
+        "squeeze",
+        (),
+        ("squeeze",),
+        {"dims": _Setting("dim", (), lambda dim: () if dim is None else _dims(dim))},
+    ),
+    _Kind("mean", (), ("mean",), _REDUCED),
+    _Kind("sum", (), ("sum",), _REDUCED),
+    _Kind("amax", (), ("amax",), _REDUCED),
+    _Kind("unbind", (), ("unbind",), {"dim": _Setting("dim", 0)}),
+    _Kind("chunk", (), ("chunk",), {"count": _Setting("chunks"), "dim": _Setting("dim", 0)}),
+)
+_LAYERS = {layer: kind for kind in _SIMPLE for layer in kind.layers}
+_FUNCTIONS = {name: kind for kind in _SIMPLE for name in kind.calls}
 
 # Functions that are a layer when they are given its weights, and how their arguments are called.
 _FUNCTIONAL = {
@@ -162,6 +255,7 @@ _FUNCTIONAL = {
     "linear": ("input", "weight", "bias"),
     "layer_norm": ("input", "normalized_shape", "weight", "bias", "eps"),
     "group_norm": ("input", "num_groups", "weight", "bias", "eps"),
+    "prelu": ("input", "weight"),
     "batch_norm": (
         "input",
         "running_mean",
@@ -214,6 +308,7 @@ _BUILT: dict[str, Callable[[dict[str, Any], dict[str, Tensor]], nn.Module]] = {
     "group_norm": lambda given, weights: nn.GroupNorm(
         given["num_groups"], _channels(given), given.get("eps", 1e-5), "weight" in weights
     ),
+    "prelu": lambda given, weights: nn.PReLU(weights["weight"].numel()),
     "batch_norm": lambda given, weights: nn.BatchNorm2d(
         _channels(given), given.get("eps", 1e-5), given.get("momentum", 0.1) or 0.1, "weight" in weights
     ),
@@ -233,40 +328,47 @@ def _channels(given: dict[str, Any]) -> int:
     return int(given["input"].meta["shape"][0])
 
 
-_PLAIN = {
-    "relu": "relu",
-    "relu_": "relu",
-    "relu6": "relu6",
-    "silu": "silu",
-    "gelu": "gelu",
-    "hardswish": "hardswish",
-    "hardsigmoid": "hardsigmoid",
-    "sigmoid": "sigmoid",
-    "tanh": "tanh",
-    "contiguous": "contiguous",
-    "clone": "identity",
-}
 _BINARY = {
     "add": "add",
     "iadd": "add",
-    "add_": "add",
     "sub": "sub",
     "isub": "sub",
     "mul": "mul",
     "imul": "mul",
-    "mul_": "mul",
     "truediv": "div",
+    "itruediv": "div",
     "div": "div",
     "floordiv": "floordiv",
+    "pow": "pow",
+    "ipow": "pow",
 }
+_POWERS = {"square": 2, "sqrt": 0.5, "rsqrt": -0.5, "reciprocal": -1}
 _PRODUCTS = ("matmul", "bmm")
 _BY_DIMS = {"reshape": "reshape", "view": "reshape", "expand": "expand", "repeat": "repeat"}
+_IN_ORDER = (*_BINARY, *_PRODUCTS, "addcmul", "scaled_dot_product_attention")  # may read one tensor twice
+
+
+def _name(node: fx.Node) -> str:
+    """A call by its name; what changes a tensor in place (``relu_``) is followed by whoever reads it later."""
+    return call_name(node.target).rstrip("_")
+
+
+def known_layers() -> str:
+    """The layers that can be written down, as a list for people."""
+    kinds = sorted(kind.__name__ for kind in (*_KINDS, *_LAYERS, nn.MultiheadAttention))
+    return ", ".join((*kinds, *SKIPPED))
+
+
+def known_calls() -> str:
+    """The functions, operators and methods of tensors that can be written down, as a list for people."""
+    names = {*_FUNCTIONAL, *_FUNCTIONS, *_BINARY, *_POWERS, *_PRODUCTS, *_BY_DIMS, *_CALLS} - {"getattr"}
+    return ", ".join(sorted(name for name in names if name[1:] not in _BINARY))  # iadd is add
 
 
 def inputs_of(node: fx.Node) -> list[fx.Node]:
     """What a call reads, in order; the number of images is known to whom reads images."""
-    name = call_name(node.target)
-    if name in (*_BINARY, *_PRODUCTS):
+    name = _name(node)
+    if name in _IN_ORDER:
         return [item for item in (*node.args, *node.kwargs.values()) if isinstance(item, fx.Node)]
     found = list(node.all_input_nodes)
     if name in _BY_DIMS and found[0].meta["rows"]:
@@ -276,19 +378,21 @@ def inputs_of(node: fx.Node) -> list[fx.Node]:
 
 def function_call(node: fx.Node) -> Call | None:
     """The operation of a call, and its settings in the terms of ours; None where there is none."""
-    name = call_name(node.target)
     try:
-        found = _function_call(name, node)
+        found = _function_call(_name(node), node)
     except (TypeError, ValueError, IndexError, KeyError, AttributeError):
         return None  # called in a way that is not known
     return None if found is None or not _is_data(list(found[1].values())) else found
 
 
 def _function_call(name: str, node: fx.Node) -> Call | None:
-    if name in _PLAIN:
-        return _PLAIN[name], {"approximate": node.kwargs.get("approximate", "none")} if name == "gelu" else {}
+    if name in _FUNCTIONS:
+        kind = _FUNCTIONS[name]
+        return kind.op, kind.read(lambda place, key, default: _given(node, place, key, default))
     if name in _BINARY:
         return _binary(_BINARY[name], node)
+    if name in _POWERS:
+        return "pow", {"other": _POWERS[name], "first": False}
     if name in _PRODUCTS:
         return "matmul", {}
     if name in _BY_DIMS:
@@ -301,7 +405,11 @@ def _is_data(value: Any) -> bool:
     """Whether a setting can be written down."""
     if isinstance(value, list | tuple):
         return all(map(_is_data, value))
-    return value is None or isinstance(value, bool | int | float | str)
+    return (
+        value is None
+        or isinstance(value, bool | str)
+        or (isinstance(value, int | float) and math.isfinite(value))
+    )
 
 
 def _binary(op: str, node: fx.Node) -> Call | None:
@@ -333,10 +441,6 @@ def _with_reads(node: fx.Node, values: tuple[Any, ...]) -> tuple[Any, ...]:
         return f"{READ}{names.index(item)}" if item in names else COUNT
 
     return tuple(map(written, values))
-
-
-def _dims(value: Any) -> tuple[int, ...]:
-    return tuple(value) if isinstance(value, list | tuple) else (int(value),)
 
 
 def _plain_index(index: Any) -> Any:
@@ -373,63 +477,34 @@ def _joined(op: str, node: fx.Node) -> Call:
     return op, {"parts": _with_reads(node, tuple(parts)), "dim": _given(node, 1, "dim", 0)}
 
 
+def _addcmul(node: fx.Node) -> Call | None:
+    return None if _given(node, 3, "value", 1) != 1 else ("addcmul", {})
+
+
+def _norm(node: fx.Node, order: str) -> Call | None:
+    """The norm of the numbers along some axes, its order called so; linalg.norm has one of matrices under the same name."""
+    given, dims = _given(node, 1, order), _dims(_given(node, 2, "dim"))
+    if _name(node) == "linalg_norm" and given is not None and len(dims) > 1:
+        return None
+    number = 2.0 if given in (None, "fro") else float(given)
+    return "norm", {"order": number, "dims": dims, "keep": bool(_given(node, 3, "keepdim", False))}
+
+
 _CALLS: dict[str, Callable[[fx.Node], Call | None]] = {
-    "leaky_relu": lambda node: ("leaky_relu", {"slope": _given(node, 1, "negative_slope", 0.01)}),
-    "elu": lambda node: ("elu", {"alpha": _given(node, 1, "alpha", 1.0)}),
-    "flatten": lambda node: (
-        "flatten",
-        {"start": _given(node, 1, "start_dim", 0), "end": _given(node, 2, "end_dim", -1)},
-    ),
     "permute": lambda node: ("permute", {"dims": _rest(node)}),
     "transpose": lambda node: (
         "transpose",
         {"dims": (_given(node, 1, "dim0"), _given(node, 2, "dim1"))},
     ),
-    "unsqueeze": lambda node: ("unsqueeze", {"dim": _given(node, 1, "dim")}),
-    "squeeze": lambda node: (
-        "squeeze",
-        {"dims": () if _given(node, 1, "dim") is None else _dims(_given(node, 1, "dim"))},
-    ),
-    "mean": lambda node: (
-        "mean",
-        {"dims": _dims(_given(node, 1, "dim")), "keep": bool(_given(node, 2, "keepdim", False))},
-    ),
-    "softmax": lambda node: ("softmax", {"dim": _given(node, 1, "dim", -1)}),
-    "log_softmax": lambda node: ("log_softmax", {"dim": _given(node, 1, "dim", -1)}),
-    "dropout": lambda node: ("dropout", {"p": _given(node, 1, "p", 0.5)}),
-    "dropout2d": lambda node: ("dropout", {"p": _given(node, 1, "p", 0.5)}),
     "scaled_dot_product_attention": _mixed,
-    "adaptive_avg_pool2d": lambda node: (
-        "adaptive_avg_pool",
-        {"size": _pair(_given(node, 1, "output_size"))},
-    ),
-    "avg_pool2d": lambda node: (
-        "avg_pool",
-        {
-            "kernel": _given(node, 1, "kernel_size"),
-            "stride": _given(node, 2, "stride") or _given(node, 1, "kernel_size"),
-            "padding": _given(node, 3, "padding", 0),
-            "ceil": bool(_given(node, 4, "ceil_mode", False)),
-            "include": bool(_given(node, 5, "count_include_pad", True)),
-        },
-    ),
-    "max_pool2d": lambda node: (
-        "max_pool",
-        {
-            "kernel": _given(node, 1, "kernel_size"),
-            "stride": _given(node, 2, "stride") or _given(node, 1, "kernel_size"),
-            "padding": _given(node, 3, "padding", 0),
-            "dilation": _given(node, 4, "dilation", 1),
-            "ceil": bool(_given(node, 5, "ceil_mode", False)),
-        },
-    ),
-    "boolean_dispatch": lambda node: _CALLS["max_pool2d"](node),
+    "addcmul": _addcmul,
+    "norm": lambda node: _norm(node, "p"),
+    "linalg_norm": lambda node: _norm(node, "ord"),
+    "linalg_vector_norm": lambda node: _norm(node, "ord"),
     "pad": _pad,
     "cat": lambda node: _joined("cat", node),
     "concat": lambda node: _joined("cat", node),
     "stack": lambda node: _joined("stack", node),
-    "unbind": lambda node: ("unbind", {"dim": _given(node, 1, "dim", 0)}),
-    "chunk": lambda node: ("chunk", {"count": _given(node, 1, "chunks"), "dim": _given(node, 2, "dim", 0)}),
     "split": lambda node: (
         "split",
         {

@@ -7,6 +7,7 @@ and one that puts heads together) and believed only because it gives what the mo
 
 from __future__ import annotations
 
+import copy
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,16 +16,17 @@ from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, fx, nn
+from torch.nn.parameter import is_lazy
 from torch.nn.utils.parametrize import is_parametrized
 
 from binas.base.errors import SpaceError
 from binas.space.graph_blocks import pieces
 from binas.space.graphs import INPUT, Graph, Node
 from binas.supernet.graph_calls import (
-    KNOWN,
     function_call,
     functional_layer,
     inputs_of,
+    known_calls,
     layer_call,
     weights_of_call,
 )
@@ -60,11 +62,12 @@ class Traced:
 def trace(module: nn.Module, image: tuple[int, int, int], tolerance: float = CLOSE) -> Traced:
     """The graph of a module for images of this shape; an error unless it gives the module's logits.
 
-    The module is left as it was, and is looked at in eval mode.
+    The module is left as it was, and is looked at in eval mode; of one on another device a copy is.
     """
     _check_plain(module)
+    _check_weights(module)
+    module = _on_cpu(module)
     with torch.no_grad(), _as_it_was(module):
-        _check_weights(module)
         _check_runs(module, image)
         traced = _written(module, image)
         _compare(module, traced, image, tolerance)
@@ -96,19 +99,49 @@ def _check_plain(module: nn.Module) -> None:
                 )
 
 
+@torch.no_grad()
 def _check_weights(module: nn.Module) -> None:
-    """Refuse weights of other precision than float32, and those that are not finite."""
-    for name, value in module.named_parameters():
-        if value.dtype != torch.float32:
+    """Refuse weights that are not there, of other precision than float32, or not finite; and such buffers.
+
+    A buffer that is no statistic of a norm may be infinite: masks are.
+    """
+    for name, weight in module.named_parameters():
+        _check_there(name, weight)
+        if weight.dtype != torch.float32:
             raise SpaceError(
-                f"the weight {name} is {str(value.dtype).removeprefix('torch.')}; call .float() on the model first, as "
-                f"it is "
-                "trained further here."
+                f"the weight {name} is {str(weight.dtype).removeprefix('torch.')}; call .float() on the model first, as "
+                "it is trained further here."
             )
-        if not bool(value.isfinite().all()):
-            raise SpaceError(
-                f"the weight {name} holds values that are not finite; its training must have gone wrong."
-            )
+        _check_finite(f"the weight {name}", weight.isfinite())
+    for name, buffer in module.named_buffers():
+        _check_there(name, buffer)
+        statistic = name.endswith(("running_mean", "running_var"))
+        _check_finite(f"the buffer {name}", buffer.isfinite() if statistic else ~buffer.isnan())
+
+
+def _check_finite(what: str, fine: Tensor) -> None:
+    if not bool(fine.all()):
+        raise SpaceError(f"{what} holds values that are not finite; its training must have gone wrong.")
+
+
+def _check_there(name: str, value: Tensor) -> None:
+    """Refuse a tensor that has no numbers yet."""
+    if is_lazy(value):
+        raise SpaceError(
+            f"{name} has no size yet: a lazy layer that was never run has no weights. Run the model once on an image, and "
+            "load the weights it was trained to."
+        )
+    if value.is_meta:
+        raise SpaceError(
+            f"{name} is on the device 'meta', which keeps shapes and no numbers. Build the model without it "
+            "(model.to_empty(device='cpu') makes room), and load the weights it was trained to."
+        )
+
+
+def _on_cpu(module: nn.Module) -> nn.Module:
+    """The module, or a copy of it where some of it is on another device."""
+    tensors = (*module.parameters(), *module.buffers())
+    return module if all(value.device.type == "cpu" for value in tensors) else copy.deepcopy(module).cpu()
 
 
 @torch.no_grad()
@@ -117,13 +150,32 @@ def _check_runs(module: nn.Module, image: tuple[int, int, int]) -> None:
     try:
         found = module(torch.zeros(2, *image))
     except Exception as error:
-        size = " x ".join(map(str, image))
-        given = isinstance(error, TypeError)
-        advice = "It must take images alone" if given else "Give the size it was trained with (data.size)"
-        raise SpaceError(f"the model cannot run on images of {size}: {_reason(error)}. {advice}.") from error
+        raise SpaceError(_why_not_run(module, image, error)) from error
     if not isinstance(found, Tensor) or found.ndim != 2:
         kind = "no row of logits" if isinstance(found, Tensor) else f"a {type(found).__name__}"
         raise SpaceError(f"the model gives {kind} for an image; it must give logits (n, classes) alone.")
+
+
+def _why_not_run(module: nn.Module, image: tuple[int, int, int], error: Exception) -> str:
+    """What a model that failed is told: other channels first, as any other advice would be wrong then."""
+    taken = input_channels(module)
+    if taken not in (None, image[0]):
+        return (
+            f"the model takes {taken} channel{'' if taken == 1 else 's'}, the images have {image[0]}: give images with as "
+            "many as it takes (a folder is read so; a grey array can be repeated for each channel), or a model for these."
+        )
+    advice = (
+        "It must take images alone"
+        if isinstance(error, TypeError)
+        else "Give the size it was trained with: --size for images of a folder; arrays must have it"
+    )
+    return f"the model cannot run on images of {' x '.join(map(str, image))}: {_reason(error)}. {advice}."
+
+
+def input_channels(module: nn.Module) -> int | None:
+    """Channels that the first convolution takes; None where there is none."""
+    first = next((layer for layer in module.modules() if isinstance(layer, nn.Conv2d)), None)
+    return None if first is None else first.in_channels
 
 
 def _written(module: nn.Module, image: tuple[int, int, int]) -> Traced:
@@ -147,8 +199,12 @@ def _reason(error: Exception) -> str:
 def _compare(module: nn.Module, traced: Traced, image: tuple[int, int, int], tolerance: float) -> None:
     """Refuse a graph whose logits are not those of the module."""
     images = torch.randn(2, *image, generator=torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        expected, found = module(images), traced.build()(images)
+    expected, found = module(images), _run(traced, images)
+    if not bool(expected.isfinite().all()):
+        raise SpaceError(
+            "the model gives logits that are not finite for random images; its training must have gone wrong, or a layer "
+            "divides by nothing."
+        )
     apart = float((expected - found).abs().max() / max(1.0, float(expected.abs().max())))
     if not apart <= tolerance:
         raise SpaceError(
@@ -156,6 +212,18 @@ def _compare(module: nn.Module, traced: Traced, image: tuple[int, int, int], tol
             f"{tolerance:g}), so it is not used. A part with a state of its own, or an attention of an unusual kind, "
             f"may be why."
         )
+
+
+def _run(traced: Traced, images: Tensor) -> Tensor:
+    """The logits of what was written down."""
+    try:
+        found: Tensor = traced.build()(images)
+    except Exception as error:
+        raise SpaceError(
+            f"the model was followed, but what was written down cannot be run: {_reason(error)}. A layer or call of an "
+            "unusual kind (such as return_indices=True) may be why."
+        ) from error
+    return found
 
 
 class _Writer:
@@ -258,16 +326,33 @@ class _Writer:
             return
         original = self.module.get_submodule(path) if isinstance(module, Attention) else module
         self._claim({name: value for name, value in original.state_dict().items() if value.ndim}, path)
+        reads = self._read([source])
+        if op == "conv":
+            reads = self._padded(node, options, reads, path)
+        elif op == "prelu":
+            reads = (*reads, self._slopes(node, weights.pop("weight"), path))
         for name, value in weights.items():
             self.weights[f"{node.name}.{name}"] = value.detach().clone()
-        self._add(node, op, self._padded(node, options, self._read([source]), path), options, path)
+        self._add(node, op, reads, options, path)
+
+    def _slopes(self, node: fx.Node, weight: Tensor, path: str) -> str:
+        """The parameter that a PReLU reads: a slope for each channel, so that it is narrowed with them.
+
+        One slope for all becomes one for each: the same, and can be trained.
+        """
+        channels, *rest = node.all_input_nodes[0].meta["shape"]
+        value = weight.detach().expand(channels).reshape(channels, *(1 for _ in rest)).clone()
+        name, shape = f"{node.name}_slopes", tuple(value.shape)
+        self._append(Node(name, "parameter", (), (("shape", shape),), shape, path))
+        self.weights[f"{name}.value"] = value
+        return name
 
     def _padded(
         self, node: fx.Node, options: dict[str, Any], reads: tuple[str, ...], path: str
     ) -> tuple[str, ...]:
         """What a convolution reads; another node pads it where the sides differ."""
-        padding = options.get("padding")
-        if not isinstance(padding, tuple) or len(padding) != 4:
+        padding = options["padding"]
+        if len(padding) != 4:
             return reads
         options["padding"] = (0, 0)
         name, before = f"{node.name}.pad", node.all_input_nodes[0].meta["shape"]
@@ -286,7 +371,9 @@ class _Writer:
         elif weights is not None:
             self._functional(node, weights)
         else:
-            op, options = function_call(node) or self._refuse(node, f"Rewrite that part with {KNOWN}")
+            op, options = function_call(node) or self._refuse(
+                node, f"Rewrite that part with layers of torch and the calls that are known: {known_calls()}"
+            )
             self._add(node, op, self._read(inputs_of(node)), options)
 
     def _passed_on(self, node: fx.Node) -> fx.Node | None:

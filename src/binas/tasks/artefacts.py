@@ -117,7 +117,7 @@ DATA: Artefact[DataRecord] = Artefact(
 )
 MODEL: Artefact[ModelRecord] = Artefact(
     "given-model.json",
-    "shrink",
+    "train",
     lambda path, _: read_typed(ModelRecord, path, "Delete it; it is only told of."),
     ModelRecord.save,
 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from binas.base.errors import ConfigError, DataError
-from binas.base.files import copy_tree, exists, remove_tree
+from binas.base.files import check_replaceable, copy_tree, exists, remove_tree
 from binas.base.identity import identity_of
 from binas.base.progress import Progress
 from binas.base.settings import Settings
@@ -43,7 +43,7 @@ class EstimateSettings(Settings):
     """What each choice contributes to accuracy, measured on one half of the validation images."""
 
     protocol: Literal["factorial", "paper"] = Field("factorial", description="ours, or the paper's")
-    passes: int = Field(24, ge=2, description="factorial: passes over the images, at most")
+    passes: int = Field(24, ge=2, le=1_000_000, description="factorial: passes over the images, at most")
     outcome: Literal["correct", "probability", "log-probability"] = Field(
         "log-probability", description="factorial: what is fitted"
     )
@@ -195,6 +195,7 @@ def _work(run: Run, progress: Progress) -> None:
 
 def _ask(run: Run, out: Path, progress: Progress) -> Contributions:
     """The same to a file outside the run, beside which passes are kept until it is done."""
+    check_replaceable(out)
     recorded = out.with_name(f"{out.name}.{OUTCOMES}")
     answer = save_each(estimates(run, progress, recorded), out)
     remove_tree(recorded)

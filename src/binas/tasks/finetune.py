@@ -321,13 +321,14 @@ def _work(run: Run, progress: Progress) -> None:
 
 
 def tuning_seconds(outlook: Outlook, networks: int) -> Seconds:
-    """Every network in one process: epochs, each validated, and what it is judged by; the teacher's logits are there."""
+    """Every network in one process: where it starts, epochs, each validated, and judging; the teacher's logits are there."""
     phase, rates, images = outlook.settings(FinetuneSettings), outlook.rates, outlook.images
     epoch = outlook.trained(phase) * rates.network + images.validation * rates.forward + EPOCH
     judging = outlook.evaluated(2 * images.validation) + outlook.evaluated(
         images.validation + 2 * images.test
     )
-    work = outlook.spread(networks, phase.epochs * epoch + judging)
+    starts = (phase.blends + 1) * outlook.evaluated(images.validation) if phase.blends else 0.0
+    work = outlook.spread(networks, starts + phase.epochs * epoch + judging)
     return Seconds(work, STARTING if networks else 0.0)
 
 

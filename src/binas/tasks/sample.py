@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from binas.base.files import exists
+from binas.base.files import check_replaceable, exists
 from binas.base.progress import Progress
 from binas.base.settings import Settings
 from binas.base.times import Seconds
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class SampleSettings(Settings):
     """Random architectures measured one by one on the other half of the images: estimates are judged by them."""
 
-    count: int = Field(100, ge=2, description="architectures to measure")
+    count: int = Field(100, ge=2, le=1_000_000, description="architectures to measure")
     strata: Literal["uniform", "cost"] = Field(
         "uniform", description="uniform over decisions, or evenly over the range of MACs"
     )
@@ -119,6 +119,8 @@ def untrained(samples: Samples) -> str:
 
 
 def _ask(run: Run, out: Path, progress: Progress) -> Samples:
+    """The same to a file, which is written anew after each network."""
+    check_replaceable(out)
     return save_each(sample(run, out, progress), out)
 
 

@@ -11,13 +11,15 @@ from binas.base.progress import Progress
 from binas.base.times import Seconds
 from binas.data.config import DataRecord
 from binas.tasks._base import Step, Task
-from binas.tasks.artefacts import DATA, HEAVIEST, SUPERNET
+from binas.tasks.artefacts import DATA, HEAVIEST, MODEL, SUPERNET
 from binas.tasks.outlook import Amount, Outlook, SecondsOf
 from binas.training.config import EASING, TrainSettings
+from binas.training.judgement import HeldOut, ModelRecord
 
 if TYPE_CHECKING:
     from binas.run.config import Change
     from binas.run.run import Run
+    from binas.supernet.network import Supernet
     from binas.training.phases import Bench
     from binas.training.team import Team
 
@@ -40,10 +42,24 @@ def _train_heaviest(run: Run, progress: Progress) -> None:
 
 
 def do_heaviest(run: Run, team: Team, progress: Progress) -> None:
-    """Phase 1 in one process of a team."""
+    """Phase 1 in one process of a team; of a given model it is also written down how good it is."""
     from binas.training.phases import train_heaviest
 
-    train_heaviest(run.space, bench(run, progress, team))
+    heaviest = train_heaviest(run.space, bench(run, progress, team))
+    if run.settings(TrainSettings).start is not None:
+        _judge_model(run, heaviest, team)
+
+
+def _judge_model(run: Run, heaviest: Supernet, team: Team) -> None:
+    """What the given model gets right of validation and test images, with a new classifier after it was trained."""
+    from binas.supernet.network import extract
+    from binas.training.evaluation import accuracy, device_of
+
+    network, device = extract(heaviest, run.space.extreme()).eval(), device_of(heaviest)
+    parts = (run.data.validation, run.data.test)
+    validation, test = (accuracy(network, run.data, part, device, team) for part in parts)
+    if team.first:
+        MODEL.write(run, ModelRecord(judgement=HeldOut(validation, test)))
 
 
 def _train_supernet(run: Run, progress: Progress) -> None:
@@ -98,18 +114,19 @@ def _beginning(run: Run) -> dict[str, Any]:
 
 
 def _heaviest_seconds(outlook: Outlook) -> Seconds:
-    """Epochs, each with a validation that all processes share; weights that were given as teacher, their BatchNorm."""
-    settings, rates = outlook.settings(TrainSettings), outlook.rates
+    """Epochs, each with a validation that all processes share; a given model as teacher, its BatchNorm, how good it is."""
+    settings, rates, images = outlook.settings(TrainSettings), outlook.rates, outlook.images
     phase, adapted = settings.heaviest, settings.start is not None and settings.heaviest.epochs
-    validation = outlook.images.validation * rates.heaviest_forward / rates.workers
-    taught = rates.heaviest_forward if phase.features else 0.0
-    epochs = phase.epochs * (outlook.trained(phase) * (rates.heaviest + taught) + validation + EPOCH)
-    again = (
-        min(settings.supernet.recalibration, outlook.images.train) * rates.heaviest_forward
-        if adapted
+    judging = (
+        (images.validation + images.test) * rates.heaviest_forward / rates.workers
+        if settings.start is not None
         else 0.0
     )
-    return Seconds(epochs + again, STARTING)
+    validation = images.validation * rates.heaviest_forward / rates.workers
+    taught = rates.heaviest_forward if phase.features else 0.0
+    epochs = phase.epochs * (outlook.trained(phase) * (rates.heaviest + taught) + validation + EPOCH)
+    again = min(settings.supernet.recalibration, images.train) * rates.heaviest_forward if adapted else 0.0
+    return Seconds(epochs + again + judging, STARTING)
 
 
 def _supernet_seconds(outlook: Outlook) -> Seconds:

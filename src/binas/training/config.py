@@ -29,7 +29,7 @@ class Phase(Settings):
     learning_rate: float = Field(gt=0, le=1000, description="highest learning rate; cosine to 0 follows")
     warmup: float = Field(0.0, ge=0, description="epochs of linear growth from 0 to the learning rate")
     momentum: float = Field(0.9, ge=0, lt=1, description="of SGD")
-    weight_decay: float = Field(1e-4, ge=0, description="on weights of two and more dimensions")
+    weight_decay: float = Field(1e-4, ge=0, le=10, description="on weights of two and more dimensions")
     label_smoothing: Share = Field(0.1, description="share of the target spread over all classes")
     clip: float | None = Field(None, gt=0, description="largest norm of the gradient; none = unlimited")
     ema: float | None = Field(
@@ -136,6 +136,13 @@ class FinetuneSettings(Phase):
         False, description="fresh weights instead of those of the supernet, to compare"
     )
     recalibration: int = Field(gt=1, description="images that re-estimate BatchNorm before the first step")
+    blends: int = Field(
+        0,
+        ge=0,
+        le=100,
+        description="steps from the heaviest network's weights to the supernet's, of which fine-tuning starts at the best "
+        "by validation images; 0 = at the supernet's",
+    )
 
 
 class TrainSettings(Settings):

@@ -6,6 +6,7 @@ and keeps the weights. A phase that is finished is read back instead.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -180,13 +181,10 @@ def start_from_file(supernet: Supernet, path: Path) -> str:
 def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
     """Phase 2: w*, from w_h: every image on a uniform path, taught by w_h.
 
-    First the channels of every block are sorted by importance, so that narrower configs keep the best ones, and
-    smaller kernels and private norms start from those of w_h; at the end BatchNorm is re-estimated.
+    At the end BatchNorm is re-estimated.
     """
     space, phase = heaviest.space, bench.config.supernet
-    supernet = fresh_supernet(space, bench.config.seed).to(device_of(heaviest))
-    supernet.load_state_dict(heaviest.state_dict())
-    supernet.start_from(space.extreme())
+    supernet = start_supernet(heaviest, bench.config.seed)
     teacher = teacher_of(heaviest, bench.data, phase.distillation, bench.folder / "heaviest", bench.team)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
@@ -216,6 +214,18 @@ def train_supernet(heaviest: Supernet, bench: Bench) -> Supernet:
     )
 
 
+def start_supernet(heaviest: Supernet, seed: int) -> Supernet:
+    """The supernet before its first step, with the weights of w_h.
+
+    The channels of every block are sorted by importance, so that narrower configs keep the best ones, and smaller kernels
+    and private norms start from those of w_h.
+    """
+    supernet = fresh_supernet(heaviest.space, seed).to(device_of(heaviest))
+    supernet.load_state_dict(heaviest.state_dict())
+    supernet.start_from(heaviest.space.extreme())
+    return supernet
+
+
 def _changed(phase: MultiPath, step: Step, bench: Bench) -> float:
     """Share of the decisions that are drawn at a step: from 0 to 1 over the first ``gradual`` of the phase, then all."""
     batches = len(bench.data.train) // phase.batch_size
@@ -239,7 +249,7 @@ def fine_tune(
     :func:`teacher_of`, given where several networks are fine-tuned, so that its logits are computed once.
     """
     space = supernet.space
-    network = _starting_network(supernet, architecture, bench, phase)
+    network = _starting_network(supernet, heaviest, architecture, bench, phase)
     taught_by = teacher or teacher_of(heaviest, bench.data, phase.distillation, team=bench.team)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
@@ -302,14 +312,36 @@ def teacher_of(
 
 
 def _starting_network(
-    supernet: Supernet, architecture: Architecture, bench: Bench, phase: FinetuneSettings
+    supernet: Supernet, heaviest: Supernet, architecture: Architecture, bench: Bench, phase: FinetuneSettings
 ) -> StaticNetwork:
-    """The network fine-tuning starts from: the supernet's weights with statistics of its own, or fresh ones."""
+    """The network fine-tuning starts from: the supernet's weights with statistics of its own, or fresh ones.
+
+    With n ``blends`` its weights are (1 - t) * w_h + t * w*, of t = 1, ..., 1/n, 0 the first best by validation images: a
+    large sub-network of a short phase 2 may be better with weights nearer to w_h, which never shared them.
+    """
     if phase.from_scratch:
         return fresh_network(supernet.space, architecture, bench.config.seed)
-    network = extract(supernet, architecture)
-    batches = calibration_batches(bench.data, phase.recalibration, device_of(supernet), team=bench.team)
-    recalibrate(network, batches, bench.team)
+
+    def recalibrated(network: StaticNetwork) -> StaticNetwork:
+        device, team = device_of(supernet), bench.team
+        recalibrate(network, calibration_batches(bench.data, phase.recalibration, device, team=team), team)
+        return network
+
+    last = extract(supernet, architecture)
+    if not phase.blends:
+        return recalibrated(last)
+    first = extract(start_supernet(heaviest, bench.config.seed), architecture)
+    mixed = (blended(first, last, k / phase.blends) for k in range(phase.blends, -1, -1))
+    return max(map(recalibrated, mixed), key=lambda network: _validated(bench, network.eval())["accuracy"])
+
+
+def blended(first: Network, last: Network, t: float) -> Network:
+    """A network with weights (1 - t) * first + t * last; what is counted is the last one's."""
+    network = copy.deepcopy(last)
+    with torch.no_grad():
+        for value, start in zip(network.state_dict().values(), first.state_dict().values(), strict=True):
+            if value.is_floating_point():
+                value.copy_(torch.lerp(start, value, t))
     return network
 
 

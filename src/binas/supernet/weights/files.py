@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -38,29 +38,36 @@ class WeightFile:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, tensors: Mapping[str, Any], where: str) -> WeightFile:
-        """Weights from a state dict: prefixes of wrappers taken off, numbers checked and made float32."""
+    def of(cls, tensors: Mapping[str, Any], where: str, unused: Collection[str] = ()) -> WeightFile:
+        """Weights from a state dict: prefixes of wrappers taken off, numbers checked and made float32.
+
+        Those that are ``unused`` are left out, whatever they are.
+        """
         wrong = [str(name) for name, value in tensors.items() if not isinstance(value, Tensor)]
         if wrong or not tensors:
             what = f"{wrong[0][:80]!r} is no tensor" if wrong else "it is empty"
             raise ModelError(
                 f"{where} does not hold the weights of a network: {what}. Save model.state_dict()."
             )
-        named = _without_prefix({str(name): value.detach() for name, value in tensors.items()})
-        kept = {name: value for name, value in named.items() if not name.endswith(UNUSED)}
+        named = without_prefix({str(name): value.detach() for name, value in tensors.items()})
+        kept = {
+            name: value for name, value in named.items() if not name.endswith(UNUSED) and name not in unused
+        }
         _check_numbers(kept, where)
         return cls(where, {name: value.float() for name, value in kept.items()}, tuple(_notes(kept, where)))
 
 
-def read_weights(path: str | Path) -> WeightFile:
-    """The weights in a ``.safetensors`` file, or in a ``.pth``, ``.pt``, ``.bin`` or ``.ckpt`` of tensors only."""
-    path = Path(path)
+def read_weights(source: str | Path | Mapping[str, Any], unused: Collection[str] = ()) -> WeightFile:
+    """The weights in a ``.safetensors`` file, in a ``.pth``, ``.pt``, ``.bin`` or ``.ckpt`` of tensors, or a state dict."""
+    if isinstance(source, Mapping):
+        return WeightFile.of(source, "the weights", unused)
+    path = Path(source)
     if not exists(path):
         raise ModelError(f"there is no weight file {path}.")
     if path.suffix == ".safetensors":
-        return WeightFile.of(read_safetensors(path), str(path))
+        return WeightFile.of(read_safetensors(path), str(path), unused)
     if path.suffix in PYTORCH:
-        return WeightFile.of(_read_pytorch(path), str(path))
+        return WeightFile.of(_read_pytorch(path), str(path), unused)
     raise ModelError(f"{path} is neither a .safetensors file nor one of PyTorch ({', '.join(PYTORCH)}).")
 
 
@@ -81,13 +88,25 @@ def _read_pytorch(path: Path) -> Mapping[str, Any]:
         data = _unpickled(file, path)
     if not isinstance(data, Mapping):
         raise ModelError(f"{path} holds a {type(data).__name__}, no named tensors. Save model.state_dict().")
-    inside = [key for key in INSIDE if isinstance(data.get(key), Mapping)]
-    found: Mapping[str, Any] = data[inside[0]] if inside else data
+    found = _inside(data)
     tensors = [value for value in found.values() if isinstance(value, Tensor)]
     check_unpacked(
         sum(value.numel() * value.element_size() for value in tensors), path
     )  # views of one number
     return found
+
+
+def _inside(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The weights among what a training script has saved: under a usual name, or the only named tensors there are."""
+    usual = [key for key in INSIDE if isinstance(data.get(key), Mapping)]
+    named = [key for key, value in data.items() if _named_tensors(value)]
+    keys = usual[:1] or (named if len(named) == 1 else [])
+    found: Mapping[str, Any] = data[keys[0]] if keys else data
+    return found
+
+
+def _named_tensors(value: Any) -> bool:
+    return isinstance(value, Mapping) and bool(value) and all(isinstance(v, Tensor) for v in value.values())
 
 
 def _unpickled(file: BinaryIO, path: Path) -> Any:
@@ -109,10 +128,11 @@ def _unpickled(file: BinaryIO, path: Path) -> Any:
         raise ModelError(f"{path} cannot be read ({reason}); it may be cut off. Copy it again.") from error
 
 
-def _without_prefix(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def without_prefix(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors in their order by names without the prefix of a wrapper that all have."""
     for prefix in PREFIXES:
-        if all(name.startswith(prefix) for name in tensors):
-            return _without_prefix({name[len(prefix) :]: value for name, value in tensors.items()})
+        if tensors and all(name.startswith(prefix) for name in tensors):
+            return without_prefix({name[len(prefix) :]: value for name, value in tensors.items()})
     return tensors
 
 

@@ -75,9 +75,7 @@ def load_network(
 
 
 def _weight_file(weights: str | Path | WeightFile | Mapping[str, Tensor]) -> WeightFile:
-    if isinstance(weights, WeightFile):
-        return weights
-    return WeightFile.of(weights, "the weights") if isinstance(weights, Mapping) else read_weights(weights)
+    return weights if isinstance(weights, WeightFile) else read_weights(weights)
 
 
 def _candidates(network: str | NetworkDescription, layout: str | None) -> list[KnownNetwork]:

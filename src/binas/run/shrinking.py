@@ -251,14 +251,15 @@ def begin(
     source = wish.source(images, _name(folder))
     for text in (_read_as(images), *source.notes, source.sentence()):
         progress.say(text)
-    if not source.new_classifier:
-        progress.say(about_accuracy(source.judged(images), len(images.classes)))
     save_space(source.space, folder / SPACE.file)
     write_bytes(folder / START, source.weights())
     files = {"space": str(folder / SPACE.file), "train.start": str(folder / START)}
     settings = {**own, **RECIPE, **(ADAPTING if source.new_classifier else {}), **files}
     config = load_config(None, [*settings.items(), *changes])
-    return create_run(folder, config, progress=progress, budget=budget_of(time, None, changes))
+    run = create_run(folder, config, progress=progress, budget=budget_of(time, None, changes))
+    if not source.new_classifier:
+        progress.say(about_accuracy(source.judged(images), len(images.classes)))
+    return run
 
 
 def of_the_model(text: str) -> str:

@@ -37,11 +37,12 @@ def known_networks() -> dict[str, KnownNetwork]:
         known.name: known
         for key, layout in layouts().items()
         for name in layout.networks
-        for known in [_known(key, layout, name)]
+        for library in layout.libraries
+        for known in [_known(key, layout, library, name)]
     }
 
 
-def _known(key: str, layout: NameLayout, name: str) -> KnownNetwork:
+def _known(key: str, layout: NameLayout, library: str, name: str) -> KnownNetwork:
     variant = layout.networks[name]
     base = described_networks()[variant.network]
     rules = NetworkRules.model_validate(
@@ -49,7 +50,7 @@ def _known(key: str, layout: NameLayout, name: str) -> KnownNetwork:
     )
     fields = {key: getattr(base, key) for key in NetworkDescription.model_fields}
     return KnownNetwork(
-        f"{layout.library}/{name}",
+        f"{library}/{name}",
         NetworkDescription.model_validate({**fields, "name": name, "rules": rules}),
         key,
     )
@@ -60,7 +61,10 @@ def networks_called(name: str) -> list[KnownNetwork]:
     known = known_networks().values()
     found = [one for one in known if one.called(name) or _plain(name) == _plain(_described(one))]
     if not found:
-        raise ModelError(f"there is no known network {name[:80]!r}; known are {', '.join(known_networks())}.")
+        raise ModelError(
+            f"there is no known network {name[:80]!r}; known are {', '.join(known_networks())}. Any other can be given as a "
+            "module of its own (FILE.py:FUNCTION) with its weights."
+        )
     return found
 
 

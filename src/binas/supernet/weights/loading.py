@@ -63,7 +63,7 @@ def load_network(
     fitting = [match for match in matches if not match.problems]
     if isinstance(network, str):  # a library's own name before that of the structure, which several may share
         fitting = [match for match in fitting if match.known.called(network)] or fitting
-    if len(fitting) > 1:
+    if any(match.known.description != fitting[0].known.description for match in fitting):
         names = ", ".join(match.known.name for match in fitting)
         raise ModelError(
             f"the weights of {file.where} fit several networks that differ in their rules: name one of {names}."

@@ -44,11 +44,11 @@ class Variant(Settings):
 
 
 class NameLayout(Settings):
-    """The names of one class of networks of one library."""
+    """The names of one class of networks, in the libraries that call their weights so."""
 
     format: Literal["binas/weight-names"]
     version: Literal[1]
-    library: str
+    libraries: tuple[str, ...]
     stem: Names = Field(description="convolution and BatchNorm of the first convolution")
     blocks: dict[str, dict[str, Names]] = Field(
         description="by kind of block and layer; squeeze: its two layers"

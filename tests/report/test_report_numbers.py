@@ -107,9 +107,15 @@ def test_runner_ups_are_the_best_after_the_optimum(numbers):
 
 
 def test_runner_ups_stop_in_time_but_never_leave_out_what_was_asked_for(monkeypatch):
-    monkeypatch.setattr(traced, "RUNNER_SECONDS", -1.0)
+    monkeypatch.setattr(traced, "RUNNER_SECONDS", 0.0)
     found = report_numbers(small(chosen=full_report().chosen[:1]))["runner_ups"]
     assert [entry["limit"] for entry in found] == [0.6]
+
+
+def test_runner_ups_that_are_not_proven_in_time_are_left_out(monkeypatch):
+    monkeypatch.setattr(traced, "RUNNER_SECONDS", 0.0)
+    monkeypatch.setattr(traced, "ASKED_SECONDS", 0.0)
+    assert report_numbers(small(chosen=full_report().chosen[:1]))["runner_ups"] == []
 
 
 def test_positions_for_runner_ups_go_from_coarse_to_fine():

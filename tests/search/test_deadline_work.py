@@ -5,7 +5,7 @@ import pytest
 
 from binas.base.errors import ProblemError
 from binas.estimators.objective import QuadraticObjective
-from binas.search import bounds, dual, merging, network, pareto
+from binas.search import alternatives, bounds, dual, lagrangian, merging, network, pareto
 from binas.search.alternatives import best_architectures
 from binas.search.deadline import Deadline
 from binas.search.explain import explain
@@ -60,6 +60,9 @@ def meter(monkeypatch):
         count(pareto, "_pareto_many", lambda data, *_: data.size * pareto.STRONG)
         count(pareto, "staircase", lambda data, *_: 10 * data.size)
         count(merging, "_candidates", lambda left, right, *_: left.size * right.shape[1])
+        count(lagrangian, "sums_above", lambda left, right, *_: left.data.size + right.data.size)
+        count(lagrangian, "best_sums", lambda left, right, *_: left.data.size + right.data.size)
+        count(alternatives, "evaluate", lambda problem, _: 64 * len(problem.space.layout.slices))
         count(bounds, "_correlate", lambda lower, upper: len(lower) * len(upper))
         count(dual, "_gains", lambda blocks, *_: blocks.size)
         count(dual, "best_for", lambda padded, *_: padded.blocks.size)
@@ -123,6 +126,27 @@ def test_a_list_is_back_in_a_moment(limits, meter):
     spent = meter(ticks)
     best_architectures(problem, 10, time_limit=ticks.deadline)
     assert sum(spent) <= MOMENT
+
+
+@pytest.mark.parametrize("number", [60, 250])
+def test_a_long_list_is_back_in_a_moment(number, meter):
+    problem, ticks = limited((20, 15, 40), 1), Ticks(number)
+    spent = meter(ticks)
+    found = best_architectures(problem, 1000, time_limit=ticks.deadline)
+    assert ticks.passed
+    assert sum(spent) <= MOMENT
+    assert not found.complete
+
+
+def test_few_of_a_long_list_are_looked_up_when_time_is_up():
+    problem = limited((20, 15, 40), 1)
+    blocks = sum(len(stage.blocks) for stage in problem.space.stages)
+    names = 1000 * [problem.space.extreme()]
+    assert (
+        len(alternatives._evaluated(problem, names, Ticks(0).deadline))
+        == alternatives.LAST_BLOCKS // blocks + 1
+    )
+    assert len(alternatives._evaluated(problem, names[:200], Deadline())) == 200
 
 
 def test_an_explanation_is_back_in_a_moment(meter):

@@ -19,7 +19,7 @@ from binas.search.on_device import keep_limits
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve
-from binas.search.variants import by_variant, upper_envelope
+from binas.search.variants import best_of_variants, by_variant, upper_envelope
 from binas.space import enumerate_all
 from binas.tables.costs import CostTable, costs_from_data, load_costs
 from binas.tables.entries import Provenance
@@ -27,6 +27,18 @@ from binas.tables.merge import merge, rename_cost
 from binas.testing import brute_force, brute_force_frontier, make_problem, make_space
 from binas.testing.brute_force import all_values, feasible_mask
 from binas.testing.cases import make_cost, random_column
+
+
+@pytest.mark.parametrize(("gap", "status"), [(5e-7, Status.OPTIMAL), (5e-6, Status.STOPPED_WITH_ANSWER)])
+def test_variants_are_proven_to_the_gap(gap, status):
+    problem = make_problem(make_space(2, 2, 2), 0)
+    problem = replace(problem, variants={name: {"latency": problem.costs["latency"]} for name in "ab"})
+    results = {name: solve(part) for name, part in by_variant(problem).items()}
+    stopped = {
+        name: replace(item, bound=item.accuracy + gap, status=status) for name, item in results.items()
+    }
+    assert best_of_variants(problem, stopped).status is status
+    assert best_of_variants(problem, stopped).gap == pytest.approx(gap)
 
 
 def add_variants(problem, seed, count):

@@ -38,6 +38,14 @@ def test_a_true_claim_passes_and_carries_its_numbers(problem, best):
     )
 
 
+def test_what_the_gap_leaves_open_stays_in_the_bound(problem, best):
+    value = evaluate(problem, best).accuracy
+    result = verify(problem, Answer(Status.OPTIMAL, best, value, value + 5e-7), "mine", 0.1)
+    assert result.status is Status.OPTIMAL
+    assert result.bound == pytest.approx(value + 5e-7, abs=1e-12)
+    assert result.gap == pytest.approx(5e-7, abs=1e-12)
+
+
 def test_a_heuristic_has_no_gap_without_a_bound(problem, best):
     assert verify(problem, Answer(Status.FEASIBLE, best), "mine", 0.0).gap is None
 

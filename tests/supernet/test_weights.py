@@ -321,7 +321,7 @@ def test_a_layout_may_be_that_of_two_libraries() -> None:
     one, two = (known_networks()[f"{library}/resnet50"] for library in ("torchvision", "timm"))
     assert one.description == two.description
     for name in ("resnet50", "timm/resnet50", "torchvision/resnet50"):
-        with pytest.raises(ModelError, match="not those of|missing"):
+        with pytest.raises(ModelError, match=r"not those of|missing"):
             load_network(name, {"conv1.weight": torch.zeros(64, 3, 7, 7)})
     with pytest.raises(ModelError, match=r"no known network 'resnet18'.* a module of its own"):
         load_network("resnet18", {"conv1.weight": torch.zeros(64, 3, 7, 7)})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from binas.base.errors import ProblemError
 from binas.estimators._base import Estimator
 from binas.search.alternatives import best_architectures
+from binas.search.deadline import Deadline
 from binas.search.frontier import Frontier
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
@@ -26,7 +26,8 @@ CHUNK = 2048  # architectures whose errors are computed at once
 MOST_POINTS = 8000  # networks of a frontier that a page holds
 STOPS = 400  # positions of the slider, about
 RUNNER_LIMITS = 40  # limits at which runner-ups are computed, besides those asked for
-RUNNER_SECONDS = 10.0  # after which no further limit is begun; only very large spaces need longer
+RUNNER_SECONDS = 10.0  # for the positions of the slider together; only very large spaces need longer
+ASKED_SECONDS = 10.0  # for each limit that was asked for
 RUNNER_UPS = 4
 
 
@@ -104,17 +105,17 @@ def runner_ups(
 ) -> list[dict[str, Any]]:
     """The best networks after the optimum, proven: at the limits asked for, and at positions of the slider.
 
-    Positions are evenly spread, coarse ones first, until ``RUNNER_SECONDS`` are over.
+    Positions are spread evenly, coarse first, until ``RUNNER_SECONDS`` are over; what is not proven by then is left out.
     """
     entries: dict[float, dict[str, Any]] = {}
     for limit in asked:
-        entries[limit] = _runner_ups(problem, cost, limit)
-    until = time.monotonic() + RUNNER_SECONDS
+        entries[limit] = _runner_ups(problem, cost, limit, Deadline.after(ASKED_SECONDS))
+    deadline = Deadline.after(RUNNER_SECONDS)
     for limit in _coarse_to_fine(positions):
-        if time.monotonic() > until:
+        if deadline.late:
             break
         if limit not in entries:
-            entries[limit] = _runner_ups(problem, cost, limit)
+            entries[limit] = _runner_ups(problem, cost, limit, deadline)
     return [entry for _, entry in sorted(entries.items()) if entry]
 
 
@@ -128,11 +129,14 @@ def _coarse_to_fine(positions: Mapping[str, float]) -> list[float]:
     return [significant(low + places[i] * step, 12) for i in order]
 
 
-def _runner_ups(problem: SearchProblem, cost: str, limit: float) -> dict[str, Any]:
-    """The optimum at one limit and the best networks after it; empty where there are none, or too many to list."""
+def _runner_ups(problem: SearchProblem, cost: str, limit: float, deadline: Deadline) -> dict[str, Any]:
+    """The optimum at one limit and the best networks after it; empty where there are none, or none proven in time."""
+    asked = problem.with_limits([Limit(cost, limit)])
     try:
-        best = best_architectures(problem.with_limits([Limit(cost, limit)]), RUNNER_UPS + 1)
+        best = best_architectures(asked, RUNNER_UPS + 1, time_limit=deadline)
     except ProblemError:
+        return {}
+    if not best.complete:
         return {}
     items = [
         {

@@ -8,17 +8,30 @@ answer, but a partial architecture is dropped only when K others beat it, and g 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError
 from binas.estimators.objective import DepthsObjective
+from binas.search.band import drawn_best
 from binas.search.deadline import NEVER, Deadline, TimeLimit, TimeUpError
 from binas.search.depths import by_depths, highest_value
-from binas.search.dual import Padded, around, cheapest, improve, solve_dual
+from binas.search.dual import (
+    Padded,
+    Relaxed,
+    around,
+    changed,
+    cheapest,
+    improve,
+    indices_of,
+    solve_dual,
+)
 from binas.search.labels import Labels, decode
 from binas.search.lagrangian import Neighbourhood
 from binas.search.limits import Limit
@@ -26,7 +39,8 @@ from binas.search.merging import TooManyError
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.restrict import restricted
 from binas.search.result import SearchResult, Status, evaluation_json
-from binas.search.solve import solve
+from binas.search.solve import solve, solve_one
+from binas.search.solvers._base import GAP, Options
 from binas.search.solvers.auto import Auto
 from binas.search.solvers.milp import Milp
 from binas.search.terms import Terms, build_terms, limit_rows
@@ -40,6 +54,10 @@ MOST = 1000
 MOST_BY_PROGRAM = 50
 PRICE_NODES = 500  # of the search tree for each price: the same answer on every machine
 FIRST = 1.25  # of the optimum's distance from the bound, where the growing begins
+LIST_NODES = 5000  # of the search tree for each next best: so a list ends, also without a time limit
+LAST_BLOCKS = (
+    50_000  # blocks of listed architectures looked up in the tables when time is up: tenths of a second
+)
 GROWTH = 2.0
 GROWTH_MANY = 1.5  # with several limits, where twice the gap holds far more
 
@@ -48,8 +66,10 @@ GROWTH_MANY = 1.5  # with several limits, where twice the gap holds far more
 class Alternatives:
     """The best architectures in order, the optimum first.
 
-    ``complete``: nothing that was asked for is missing; otherwise more exist than are listed, or time was up. Nothing within
-    the limits that is not listed is better than ``bound`` (percent); None where that is not known, or nothing is left.
+    ``complete``: nothing that was asked for is missing, but for what is less than 1e-6 points better than what is listed;
+    otherwise more exist than are listed, or time was up. Nothing within the limits that is not listed is better than
+    ``bound`` (percent); None where that is not known, or nothing is left. So items of at least ``bound`` are the best, in
+    order; those below it, where the list is not complete, are good ones that are known.
     """
 
     items: tuple[Evaluation, ...]
@@ -93,16 +113,27 @@ class _Question:
         """How many are listed at most."""
         return self.most if self.count is None else min(self.count, self.most)
 
-    def near(self, items: list[Evaluation], top: float) -> list[Evaluation]:
-        """The items in order, of those within the distance of the best, ``top``."""
+    def near(self, items: list[Evaluation]) -> list[Evaluation]:
+        """The items in order, of those within the distance of the best."""
         items = sorted(items, key=lambda item: (-item.accuracy, str(item.architecture)))
-        if self.within is None:
+        if self.within is None or not items:
             return items
-        return [item for item in items if item.accuracy >= top - self.within - 1e-9 * max(1.0, abs(top))]
+        least = items[0].accuracy - self.within - 1e-9 * max(1.0, abs(items[0].accuracy))
+        return [item for item in items if item.accuracy >= least]
 
-    def answer(self, items: list[Evaluation], complete: bool, bound: float | None) -> Alternatives:
-        """What is listed of some items; ``complete``: no other is within the distance."""
-        enough = self.count is not None and len(items) >= self.count
+    def answer(
+        self, items: list[Evaluation], complete: bool, bound: float | None, sure: float = -math.inf
+    ) -> Alternatives:
+        """What is listed of some items; ``complete``: no other is within the distance.
+
+        Down to ``sure`` (percent) none that is better is missing: so many as were counted for are enough only there.
+        """
+        count = self.count
+        enough = (
+            count is not None
+            and len(items) >= count
+            and items[count - 1].accuracy >= sure - 1e-9 * max(1.0, abs(sure))
+        )
         left = [item.accuracy for item in items[self.number : self.number + 1]]
         most = max([*left, *([] if bound is None else [bound])], default=None)
         shown = tuple(items[: self.number])
@@ -114,80 +145,140 @@ def _best(problem: SearchProblem, question: _Question, deadline: Deadline) -> Al
         singles = list(by_variant(problem).values())
         counts = range(len(singles), 0, -1)
         parts = [_best(x, question, deadline.shared(k)) for k, x in zip(counts, singles, strict=True)]
-        return _over_variants(problem, parts, question)
+        return _over_variants(problem, parts, question, deadline)
     smaller = restricted(problem.on_link_scale())
     if smaller is None:
         return Alternatives((), True)
-    result, percent = solve(smaller, "auto", time_limit=deadline), problem.objective.percent
-    best = result.evaluation
-    if best is None or result.status is not Status.OPTIMAL:
+    gap, percent = GAP / problem.objective.steepest, problem.objective.percent
+    result = solve_one(smaller, Auto(), Options(deadline, gap=gap))
+    optimum = _Optimum.of(result)
+    if optimum is None:
+        best, bound = result.evaluation, result.bound
         known = () if best is None else (evaluate(problem, best.architecture),)
-        bound = None if result.bound is None else percent(result.bound)
-        return Alternatives(known, result.status is Status.INFEASIBLE, bound)
-    distance = np.inf if question.within is None else _on_link_scale(problem, best.accuracy, question.within)
-    listed = _closest(smaller, best, question.number, distance, deadline)
-    items = [evaluate(problem, architecture) for architecture in listed.architectures]
-    items = question.near(items, percent(best.accuracy))
-    return question.answer(items, listed.complete, None if listed.bound is None else percent(listed.bound))
+        proven = result.status is Status.INFEASIBLE
+        return Alternatives(known, proven, None if bound is None else percent(bound))
+    distance = np.inf if question.within is None else _on_link_scale(problem, optimum.value, question.within)
+    asked = _Asked(question.number, distance, gap, deadline)
+    return _told(problem, _closest(smaller, optimum, asked), question, asked)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of one problem, on its own scale: ``number`` at most, within ``distance`` of the optimum.
+
+    What is at most ``gap`` below what nothing else is better than counts as the best.
+    """
+
+    number: int
+    distance: float
+    gap: float
+    deadline: Deadline
+
+    def settled(self, listed: _Listed) -> bool:
+        """Whether as many as are asked for are proven to be the best."""
+        if listed.bound is None:
+            return True
+        least = listed.bound - self.gap - 1e-9 * max(1.0, abs(listed.bound))
+        return sum(value >= least for value, _ in listed.items) >= self.number
+
+
+@dataclass(frozen=True)
+class _Optimum:
+    """A proven answer: nothing is better than ``bound``, which is at most the gap above its value."""
+
+    architecture: Architecture
+    value: float
+    bound: float
+
+    @classmethod
+    def of(cls, result: SearchResult) -> _Optimum | None:
+        """That of a result, where it is proven."""
+        best = result.evaluation
+        if best is None or result.status is not Status.OPTIMAL:
+            return None
+        return cls(best.architecture, best.accuracy, best.accuracy if result.bound is None else result.bound)
+
+
+Known = tuple[float, Architecture]  # with its value on the scale of the link
 
 
 @dataclass(frozen=True)
 class _Listed:
     """Architectures, whether none that was asked for is missing, and what no other is better than (None: none is left)."""
 
-    architectures: list[Architecture]
+    items: list[Known]
     complete: bool
     bound: float | None
 
+    def with_others(self, items: Iterable[Known]) -> _Listed:
+        """The same with further architectures, each once."""
+        names = {architecture: value for value, architecture in [*items, *self.items]}
+        return replace(self, items=[(value, name) for name, value in names.items()])
 
-def _closest(
-    problem: SearchProblem, best: Evaluation, number: int, distance: float, deadline: Deadline
-) -> _Listed:
-    """The ``number`` best architectures, or those within ``distance`` of the optimum."""
+
+def _told(problem: SearchProblem, listed: _Listed, question: _Question, asked: _Asked) -> Alternatives:
+    """A list in percent, every item computed from the tables; past the deadline as many as take a moment."""
+    percent, found = problem.objective.percent, sorted(listed.items, key=lambda item: -item[0])
+    items = _evaluated(problem, [architecture for _, architecture in found], asked.deadline)
+    bounds = [value for value, _ in found[len(items) : len(items) + 1]]
+    complete = listed.complete and not bounds
+    bound = max([*bounds, *([] if listed.bound is None else [listed.bound])], default=None)
+    if bound is None:
+        return question.answer(question.near(items), complete, None)
+    return question.answer(question.near(items), complete, percent(bound), percent(bound - asked.gap))
+
+
+def _evaluated(
+    problem: SearchProblem, architectures: Sequence[Architecture], deadline: Deadline
+) -> list[Evaluation]:
+    """The first of some architectures with accuracy and costs: all, or past the deadline as many as take a moment."""
+    blocks, items = sum(len(stage.blocks) for stage in problem.space.stages), list[Evaluation]()
+    for architecture in architectures:
+        if len(items) * blocks > LAST_BLOCKS and deadline.late:
+            break
+        items.append(evaluate(problem, architecture))
+    return items
+
+
+def _closest(problem: SearchProblem, optimum: _Optimum, asked: _Asked) -> _Listed:
+    """The best architectures that are asked for, or those within the distance of the optimum."""
     if isinstance(problem.objective, DepthsObjective):
-        return _over_depths(problem, best, number, distance, deadline)
+        return _over_depths(problem, optimum, asked)
+    listing = _Listing(problem, optimum, asked.deadline)
     try:
-        return _Listing(problem, best, deadline).closest(number, distance)
+        return listing.closest(asked.number, asked.distance)
     except TooManyError:
-        return _one_by_one(problem, best.accuracy, number, distance, deadline)
+        return _crowded(problem, listing, asked)
 
 
-def _over_depths(
-    problem: SearchProblem, optimum: Evaluation, number: int, distance: float, deadline: Deadline
-) -> _Listed:
+def _over_depths(problem: SearchProblem, optimum: _Optimum, asked: _Asked) -> _Listed:
     """The same with all depths given, for each choice of these that comes close enough (:mod:`binas.search.depths`)."""
-    items, complete, bounds = list[Architecture](), True, list[float]()
-    least = optimum.accuracy - distance
+    items, complete, bounds = [(optimum.value, optimum.architecture)], True, list[float]()
+    least = optimum.value - asked.distance
     for part in by_depths(problem):
-        if highest_value(part) < least or deadline.late:
+        if highest_value(part) < least or asked.deadline.late:
             complete = complete and highest_value(part) < least
             bounds.append(highest_value(part))
-            items = items or [optimum.architecture]
             break
-        listed = _of_part(
-            part, solve(part, "auto", time_limit=deadline), optimum.accuracy, number, distance, deadline
-        )
-        items, complete = [*items, *listed.architectures], complete and listed.complete
+        listed = _of_part(part, optimum.value, asked)
+        items, complete = [*items, *listed.items], complete and listed.complete
         bounds += [] if listed.bound is None else [listed.bound]
-    return _Listed(items, complete, max(bounds, default=None))
+    return _Listed([], complete, max(bounds, default=None)).with_others(items)
 
 
-def _of_part(
-    part: SearchProblem,
-    result: SearchResult,
-    optimum: float,
-    number: int,
-    distance: float,
-    deadline: Deadline,
-) -> _Listed:
-    """What one choice of all depths adds to the list, given its own best answer."""
-    best = result.evaluation
-    if best is None or result.status is not Status.OPTIMAL:
-        known = [] if best is None else [best.architecture]
-        return _Listed(known, result.status is Status.INFEASIBLE, result.bound)
-    if best.accuracy < optimum - distance:
-        return _Listed([], True, best.accuracy)
-    return _closest(part, best, number, distance - (optimum - best.accuracy), deadline)
+def _of_part(part: SearchProblem, best: float, asked: _Asked) -> _Listed:
+    """What one choice of all depths adds to the list, ``best`` being the value of the optimum."""
+    result = solve_one(part, Auto(), Options(asked.deadline, gap=asked.gap))
+    optimum, met = _Optimum.of(result), result.evaluation
+    if result.status is Status.INFEASIBLE:
+        return _Listed([], True, None)
+    if optimum is None:
+        known = [] if met is None else [(met.accuracy, met.architecture)]
+        return _Listed(known, False, highest_value(part) if result.bound is None else result.bound)
+    short = best - optimum.value
+    if short > asked.distance:
+        return _Listed([], True, optimum.bound)
+    return _closest(part, optimum, replace(asked, distance=asked.distance - short))
 
 
 def _on_link_scale(problem: SearchProblem, best: float, within: float) -> float:
@@ -196,68 +287,113 @@ def _on_link_scale(problem: SearchProblem, best: float, within: float) -> float:
     return best - problem.objective.at_percent(least) + 1e-9
 
 
-def _over_variants(problem: SearchProblem, parts: list[Alternatives], question: _Question) -> Alternatives:
+def _over_variants(
+    problem: SearchProblem, parts: list[Alternatives], question: _Question, deadline: Deadline
+) -> Alternatives:
     """The lists of all variants as one; no variant's list ends before the joint one does."""
-    names = dict.fromkeys(item.architecture for part in parts for item in part.items)
-    items = [evaluate(problem, architecture) for architecture in names]
-    items = question.near(items, max((item.accuracy for item in items), default=0.0))
+    known = sorted((item for part in parts for item in part.items), key=lambda item: -item.accuracy)
+    names = list(dict.fromkeys(item.architecture for item in known))
+    items = _evaluated(problem, names, deadline)
     bounds = [part.bound for part in parts if part.bound is not None]
-    listed = question.answer(items, all(part.complete for part in parts), max(bounds, default=None))
-    return replace(listed, complete=listed.complete and all(part.complete for part in parts))
+    bounds += [] if len(items) == len(names) else [items[-1].accuracy]
+    complete = len(items) == len(names) and all(part.complete for part in parts)
+    listed = question.answer(question.near(items), complete, max(bounds, default=None))
+    return replace(listed, complete=listed.complete and complete)
 
 
-def _one_by_one(
-    problem: SearchProblem, optimum: float, number: int, distance: float, deadline: Deadline
-) -> _Listed:
-    """The best architectures by repeated integer programs: slower, but not hurt by a weak bound."""
-    if problem.objective.kind != "bilinear":
-        raise ProblemError(
-            "too many architectures are close to the best to list them; add or tighten a limit."
-        )
-    items: list[Architecture] = []
-    last = optimum
-    for item in Milp().in_order(problem, deadline):
-        if item.accuracy < optimum - distance - 1e-9 * max(1.0, abs(optimum)):
-            return _Listed(items, True, item.accuracy)
-        items.append(item.architecture)
-        last = item.accuracy
-        if len(items) >= min(number, MOST_BY_PROGRAM):
-            return _Listed(items, False, last)
-    return _Listed(items, not deadline.late, last if deadline.late else None)
+def _crowded(problem: SearchProblem, listing: _Listing, asked: _Asked) -> _Listed:
+    """Where too many are close to the best to list them all: those that are known, and the next best by integer programs.
+
+    Under one limit good ones are drawn: where values are proportional to cost these reach the bound, which is their proof.
+    """
+    known = listing.listed.with_others(listing.good_ones(asked.number))
+    if asked.settled(known) or problem.objective.kind != "bilinear" or asked.deadline.late:
+        return known
+    return _by_programs(problem, known, listing, asked)
+
+
+def _by_programs(problem: SearchProblem, known: _Listed, listing: _Listing, asked: _Asked) -> _Listed:
+    """What is known, and what repeated integer programs find beyond what is proven: slower, but not hurt by a weak bound."""
+    proven, options = [name for _, name in listing.listed.items], Options(asked.deadline, gap=asked.gap)
+    least = listing.optimum.value - asked.distance - 1e-9 * max(1.0, abs(listing.optimum.value))
+    answers = Milp(max_nodes=LIST_NODES).in_order(problem, options, proven)
+    for answer in islice(answers, min(asked.number, MOST_BY_PROGRAM)):
+        if answer.status is Status.INFEASIBLE:
+            return replace(known, complete=True, bound=None)
+        if answer.architecture is not None and answer.value is not None:
+            known = known.with_others([(answer.value, answer.architecture)])
+        bounds = [bound for bound in (known.bound, answer.bound) if bound is not None]
+        known = replace(known, bound=min(bounds, default=None))
+        if known.bound is not None and known.bound < least:
+            return replace(known, complete=True)
+        if asked.settled(known):
+            break
+    return known
 
 
 class _Listing:
-    """Lists the architectures close to the optimum, in growing neighbourhoods of the bound."""
+    """Lists the architectures close to the optimum, in growing neighbourhoods of the bound.
 
-    def __init__(self, problem: SearchProblem, optimum: Evaluation, deadline: Deadline):
+    ``listed``: those of the last neighbourhood that was not too large, ``tried``: how far from the bound the last one went.
+    """
+
+    def __init__(self, problem: SearchProblem, optimum: _Optimum, deadline: Deadline):
         self.space, self.optimum, self.deadline = problem.space, optimum, deadline
-        self.terms: Terms = build_terms(problem, limit_rows(problem))
+        self.rows = limit_rows(problem)
+        self.terms: Terms = build_terms(problem, self.rows)
         self.padded = Padded(self.terms)
         self.dual = solve_dual(self.padded, deadline)
         self.bound = self.dual.relaxed.bound + float(self.terms.constant[0])
-        self.least = max(0.0, self.bound - optimum.accuracy)
+        self.least = max(0.0, self.bound - optimum.value)
+        self.listed = _Listed([(optimum.value, optimum.architecture)], False, optimum.bound)
+        self.tried = 0.0
 
     def closest(self, number: int, distance: float) -> _Listed:
         """At least ``number`` in order of closeness, or all within ``distance``; past the deadline those known by then."""
         most = MAX_LISTED if self.terms.rows <= 1 else MAX_LISTED_MANY
         near = Neighbourhood(self.padded, self.dual.relaxed, most, number + 1, self.deadline)
-        slack = near.slack + 1e-9 * max(1.0, abs(self.optimum.accuracy))
+        slack = near.slack + 1e-9 * max(1.0, abs(self.optimum.value))
         widest = min(self.least + distance, self._widest(near))
         gap = min(widest, self._enough(number), max(FIRST * self.least, 1e-6 * near.widest))
-        listed = _Listed([self.optimum.architecture], False, self.optimum.accuracy)
         while True:
+            self.tried = gap + slack
             try:
-                labels, _ = near.whole(gap + slack)
+                labels, _ = near.whole(self.tried)
             except TimeUpError:
-                return listed
+                return self.listed.with_others(self._around(number))
             except TooManyError:
-                if len(listed.architectures) < min(number, MOST_BY_PROGRAM):
+                if len(self.listed.items) < min(number, MOST_BY_PROGRAM):
                     raise
-                return listed
-            listed = self._read(labels, gap + slack, number, gap >= widest)
-            if gap >= widest or len(listed.architectures) >= number:
-                return listed
+                return self.listed
+            self.listed = self._read(labels, self.tried, number, gap >= widest)
+            if gap >= widest or len(self.listed.items) >= number:
+                return self.listed
             gap = min(widest, (GROWTH if self.terms.rows <= 1 else GROWTH_MANY) * gap)
+
+    def good_ones(self, number: int) -> list[Known]:
+        """Up to ``number`` good architectures, drawn (one limit) and around a good one; nothing says that none is better."""
+        drawn = list[Known]()
+        if len(self.rows) == 1:
+            with suppress(TooManyError, TimeUpError):
+                labels = drawn_best(self.padded, self.rows[0].sign, number, self.tried, self.deadline)
+                drawn = self._known(labels, np.arange(len(labels)))
+        return [*drawn, *self._around(number)]
+
+    def _around(self, number: int) -> list[Known]:
+        """Up to ``number``, at most ``MOST_BY_PROGRAM``, that differ from a good one in one config, and itself."""
+        start, most = self._good(), min(number, MOST_BY_PROGRAM)
+        if start is None:
+            return []
+        close = [changed(self.padded, start, x) for x in around(self.padded, start)[1][:most].tolist()]
+        values = [float(item.totals[0] + self.terms.constant[0]) for item in close]
+        indices = [indices_of(self.padded, item) for item in close]
+        names = [self.space.from_indices(d.tolist(), c.tolist()) for d, c in indices]
+        return list(zip(values, names, strict=True))
+
+    def _good(self) -> Relaxed | None:
+        """A good architecture, in a moment."""
+        incumbent = self.dual.incumbent
+        return None if incumbent is None else improve(self.padded, incumbent, self.deadline)
 
     def _widest(self, near: Neighbourhood) -> float:
         """value = UB - reduced costs - multipliers * unused budget: nothing feasible is further from UB than this."""
@@ -267,9 +403,8 @@ class _Listing:
 
     def _enough(self, number: int) -> float:
         """A gap at which ``number`` architectures are known to be: around a good one."""
-        if self.dual.incumbent is None:
-            return math.inf
-        values = around(self.padded, improve(self.padded, self.dual.incumbent, self.deadline))
+        start = self._good()
+        values = np.zeros(0) if start is None else around(self.padded, start)[0]
         return float(self.dual.relaxed.bound - values[number - 1]) if len(values) >= number else math.inf
 
     def _read(self, labels: Labels, gap: float, number: int, everything: bool) -> _Listed:
@@ -278,13 +413,15 @@ class _Listing:
         order = np.argsort(-values, kind="stable")
         inside = order[values[order] >= self.bound - gap]
         cut = inside[number:]
-        depths, configs = decode(self.terms, labels, inside[:number])
-        items = [
-            self.space.from_indices(d, c) for d, c in zip(depths.tolist(), configs.tolist(), strict=True)
-        ]
         complete = everything and not len(cut)
         left = float(values[cut[0]]) if len(cut) else self.bound - gap
-        return _Listed(items, complete, left)
+        return _Listed(self._known(labels, inside[:number]), complete, left)
+
+    def _known(self, labels: Labels, index: NDArray[np.intp]) -> list[Known]:
+        """The labels at ``index`` as architectures with their values."""
+        depths, configs = decode(self.terms, labels, index)
+        names = map(self.space.from_indices, depths.tolist(), configs.tolist())
+        return list(zip((labels.data[0, index] + self.terms.constant[0]).tolist(), names, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

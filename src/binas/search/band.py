@@ -17,7 +17,7 @@ from binas.search.dual import Padded, improve, solve_dual
 from binas.search.labels import Labels, Merge, decode, nothing
 from binas.search.lagrangian import Exact, Neighbourhood, Outcome, all_reachable, better, exact_of, halved
 from binas.search.limits import Limit
-from binas.search.merging import TooManyError, lagrangian_values, sums_above
+from binas.search.merging import TooManyError, best_sums, lagrangian_values, sums_above
 from binas.search.problem import SearchProblem
 from binas.search.terms import Row, Terms, build_terms, limit_rows
 
@@ -59,6 +59,16 @@ def solve_band(
     return _Halves(padded, rows[0].sign, tolerances, most, deadline, enough).solve()
 
 
+def drawn_best(padded: Padded, sign: float, number: int, gap: float, deadline: Deadline) -> Labels:
+    """The ``number`` best sums of two drawn halves under one row of that sign: good ones, where all are too many to list.
+
+    Raises :class:`TooManyError` where one stage alone has too many within the gap, :class:`TimeUpError` past the deadline.
+    """
+    halves = _Halves(padded, sign, np.zeros(1), HALF, deadline, 0.0)
+    left, right = halves.lists(gap, np.random.default_rng(0))
+    return best_sums(left, right, float(padded.budget[0]), number, deadline)
+
+
 class _Halves:
     """The two halves of a problem's stages, listed up to a gap."""
 
@@ -84,7 +94,7 @@ class _Halves:
                 gap = min(gap, self._short(best)) + self.near.slack
                 best = better(best, self._pair(gap))
                 if self._short(best) <= gap:
-                    return Outcome(best, True, self.bound)
+                    return Outcome(best, True, -np.inf if best is None else best.value)
                 gap *= GROWTH
         except TooManyError:
             return self._drawn(best, gap)
@@ -116,7 +126,7 @@ class _Halves:
 
     def _pair(self, gap: float, rng: np.random.Generator | None = None) -> Exact | None:
         """The best architecture inside the band whose halves are both within the gap."""
-        left, right = self._lists(gap, rng)
+        left, right = self.lists(gap, rng)
         self.candidates += len(left) + len(right)
         place = self._best_place(left.data, right.data)
         if place is None:
@@ -129,7 +139,7 @@ class _Halves:
         value = float(pair.data[0, 0] + self.terms.constant[0])
         return Exact(value, depths[0], configs[0], self.candidates)
 
-    def _lists(self, gap: float, rng: np.random.Generator | None) -> tuple[Labels, Labels]:
+    def lists(self, gap: float, rng: np.random.Generator | None) -> tuple[Labels, Labels]:
         """Both halves."""
         stages = self.near.stages(gap)
         if rng is not None:

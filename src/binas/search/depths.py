@@ -20,10 +20,10 @@ from binas.estimators.objective import (
     DepthsObjective,
     StagewiseObjective,
 )
-from binas.search.deadline import Deadline
 from binas.search.problem import SearchProblem
 from binas.search.restrict import Kept, smaller_problem
 from binas.search.result import Answer, Status
+from binas.search.solvers._base import Options
 
 
 def by_depths(problem: SearchProblem) -> list[SearchProblem]:
@@ -50,9 +50,9 @@ def _at_depths(problem: SearchProblem, objective: DepthsObjective, index: tuple[
 
 
 def best_by_depths(
-    problem: SearchProblem, solve: Callable[[SearchProblem], Answer], deadline: Deadline
+    problem: SearchProblem, solve: Callable[[SearchProblem], Answer], options: Options
 ) -> Answer:
-    """The best of the answers to all parts; proven where each of them is, or cannot reach the best.
+    """The best of the answers to all parts; proven where none can be better by more than the gap of the options.
 
     Past the deadline nothing is better than the highest value of the next part, for the others are lower.
     """
@@ -60,7 +60,7 @@ def best_by_depths(
     for part in by_depths(problem):
         if best.value is not None and highest_value(part) <= best.value:
             break
-        if deadline.late and solved:
+        if options.deadline.late and solved:
             bounds.append(highest_value(part))
             break
         answer, solved = solve(part), solved + 1
@@ -71,7 +71,7 @@ def best_by_depths(
             best = answer
     if best.value is None:
         return replace(_stopped(bounds), details=best.details) if bounds else best
-    proven = max(bounds) <= best.value
+    proven = max(bounds) <= best.value + options.gap + 1e-9 * max(1.0, abs(best.value))
     return Answer(
         Status.OPTIMAL if proven else Status.STOPPED_WITH_ANSWER,
         best.architecture,

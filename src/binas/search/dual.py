@@ -7,7 +7,7 @@ dual of the relaxed multiple-choice knapsack. :func:`solve_dual` looks for multi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -287,15 +287,31 @@ def _gains(blocks: Array, current: Array, room: Array) -> tuple[Array, Array]:
     return change, np.where((change[1:] <= room[:, None, None]).all(axis=0), change[0], -np.inf)
 
 
-def around(padded: Padded, start: Relaxed) -> Array:
-    """Values of an architecture and of all that differ from it in one config and keep the budgets, falling."""
+def around(padded: Padded, start: Relaxed) -> tuple[Array, Ints]:
+    """Values of an architecture and of all that differ from it in one config and keep the budgets, falling.
+
+    And the change behind each, for :func:`changed`.
+    """
     active = padded.active[padded.stage_range, start.depth]
     blocks, picked = padded.blocks[:, active], start.configs[active]
     current = blocks[:, np.arange(blocks.shape[1]), picked]
     _, gain = _gains(blocks, current, padded.budget - start.totals[1:])
     gain[np.arange(len(picked)), picked] = -np.inf
-    gains = np.append(0.0, gain[np.isfinite(gain)])
-    return np.asarray(start.totals[0] - np.sort(-gains))
+    changes = np.append(-1, np.flatnonzero(np.isfinite(gain)))
+    gains = np.append(0.0, gain.ravel()[changes[1:]])
+    order = np.argsort(-gains, kind="stable")
+    return np.asarray(start.totals[0] + gains[order]), changes[order]
+
+
+def changed(padded: Padded, start: Relaxed, change: int) -> Relaxed:
+    """An architecture with one change: (number of the active block) * (configs of a block) + config; -1 for none."""
+    if change < 0:
+        return start
+    block, config = divmod(change, padded.blocks.shape[3])
+    configs, active = start.configs.copy(), padded.active[padded.stage_range, start.depth]
+    s, b = np.argwhere(active)[block].tolist()
+    configs[s, b] = config
+    return replace(start, configs=configs, totals=totals_of(padded, start.depth, configs))
 
 
 def indices_of(padded: Padded, relaxed: Relaxed) -> tuple[Ints, Ints]:

@@ -275,7 +275,10 @@ class _Folding:
             return self._sampled(labels.tracked(), most, lost)
         try:
             judged = labels.data[: 1 + (rows or self.terms.rows)]
-            kept, lost = thinned(judged, most, lost, self.effort.deadline)
+            deadline = (
+                self.effort.deadline if rows is None else NEVER
+            )  # the last points: all there is room for
+            kept, lost = thinned(judged, most, lost, deadline)
         except TooManyError:
             return self._few(labels, most)
         except TimeUpError:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,9 @@ Indices = NDArray[np.intp]
 
 DIRECT = 3000  # candidates below this are sorted at once
 CHUNK = 1 << 18  # candidates made at a time: a few MiB, which stay in the cache, and milliseconds
-HELD = 1 << 20  # candidates that wait before they are pruned
+HELD = (
+    1 << 18
+)  # candidates that wait before they are pruned, at first: more often is no slower, and sooner back in time
 UNJUDGED = 1_000_000  # labels of several cost rows that are cheaper to add to than to compare
 HELD_MANY = 1 << 17  # the same with further cost rows, where dominance is dearer to find
 BINS = 4096
@@ -109,6 +112,7 @@ class _Pool:
         )
         flat = self.parts[0][1] if len(self.parts) == 1 else np.concatenate([p[1] for p in self.parts])
         if self.rank is not None and len(flat) > self.spare:
+            self.deadline.check()
             keep = pareto(data[: self.judged], self.rank, self.deadline)
             data, flat = self._kept(data, keep), flat[keep]
         self.parts, self.size = [(data, flat)], len(flat)
@@ -120,6 +124,7 @@ class _Pool:
         self.parts, self.size = [(self._kept(data, keep), flat[keep])], len(keep)
 
     def _kept(self, data: Array, keep: Indices) -> Array:
+        self.deadline.check()
         return standing(data, keep) if self.reach else data[:, keep]
 
 
@@ -127,7 +132,7 @@ def thinned(data: Array, most: int, step: float = 0.0, deadline: Deadline = NEVE
     """At most ``most`` labels such that every other has one of no higher cost and value > its own - step; and that step.
 
     At least the ``step`` given, a power of two or zero. Raises :class:`TooManyError` where values do not matter,
-    and past the deadline as :func:`binas.search.pareto.pareto` does.
+    and :class:`binas.search.deadline.TimeUpError` past the deadline.
     """
     spread, kept = float(np.ptp(data[0])) if data.shape[1] else 0.0, np.arange(data.shape[1])
     if step:
@@ -155,6 +160,7 @@ def sampled(value: Array, most: int) -> tuple[Indices, float]:
 
 
 def _spaced(data: Array, step: float, deadline: Deadline) -> Indices:
+    deadline.check()
     return pareto(np.concatenate([np.floor(data[:1] / step), data[1:]]), deadline=deadline)
 
 
@@ -301,21 +307,48 @@ def sums_above(
     total = int(counts.sum())
     if total > most:
         raise TooManyError
-    i = np.repeat(np.arange(len(left)), counts)
-    j = order[np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)]
     pool = _Pool(left.data.shape[0] if rows is None else 1 + rows, rank, deadline=deadline)
     pool.spare = UNJUDGED if pool.judged > 2 else 0
-    for start in range(0, max(1, total), CHUNK if pool.judged <= 2 else HELD_MANY):
+    chunk = CHUNK if pool.judged <= 2 else HELD_MANY
+    if total <= chunk:
         deadline.check()
-        part = slice(start, start + (CHUNK if pool.judged <= 2 else HELD_MANY))
-        sums = left.data[:, i[part]] + right.data[:, j[part]]
-        inside = np.arange(sums.shape[1])
-        if caps is not None:
-            inside = np.flatnonzero((sums[1:] <= caps[:, None]).all(axis=0))
-            sums = sums[:, inside]
-        pool.add(sums, start + inside)
+        i, j = _pairs(counts, order)
+        pool.add(*_sums_of(left, right, i, j, caps))
+        data, flat = pool.prune()
+        return Labels(data, Merge(left, right, i[flat], j[flat]))
+    ends = np.cumsum(counts)
+    for some in _stretches(ends, chunk):
+        deadline.check()
+        i, j = _pairs(counts[some], order)
+        sums, flat = _sums_of(left, right, i + some.start, j, caps)
+        pool.add(sums, flat + (ends[some.start] - counts[some.start]))
     data, flat = pool.prune()
-    return Labels(data, Merge(left, right, i[flat], j[flat]))
+    i = np.searchsorted(ends, flat, side="right")
+    return Labels(data, Merge(left, right, i, order[flat - (ends - counts)[i]]))
+
+
+def _pairs(counts: Indices, order: Indices) -> tuple[Indices, Indices]:
+    """Each left label with so many of the right ones, the first in ``order``: indices of both."""
+    i = np.repeat(np.arange(len(counts)), counts)
+    return i, order[np.arange(len(i)) - np.repeat(np.cumsum(counts) - counts, counts)]
+
+
+def _sums_of(
+    left: Labels, right: Labels, i: Indices, j: Indices, caps: Array | None
+) -> tuple[Array, Indices]:
+    """The sums of some pairs that keep the caps, and which of the pairs these are."""
+    sums = left.data[:, i] + right.data[:, j]
+    if caps is None:
+        return sums, np.arange(len(i))
+    inside = np.flatnonzero((sums[1:] <= caps[:, None]).all(axis=0))
+    return sums[:, inside], inside
+
+
+def _stretches(ends: Indices, most: int) -> list[slice]:
+    """Stretches of left labels with about ``most`` sums each, given how many there are up to each label."""
+    marks = np.searchsorted(ends, np.arange(most, ends[-1], most), side="left") + 1
+    edges = np.unique(np.concatenate([[0], marks, [len(ends)]])).tolist()
+    return [slice(a, b) for a, b in pairwise(edges)]
 
 
 def _shifted(left: Labels, one: Labels, multipliers: Array, floor: float, caps: Array | None) -> Labels:
@@ -335,13 +368,42 @@ def best_sums(left: Labels, right: Labels, cap: float, rank: int, deadline: Dead
     each of these alone is as good as any sum with another left, and none of them is below the least of these.
     """
     order = np.argsort(right.data[1], kind="stable")
-    cost, value = right.data[1, order], np.maximum.accumulate(right.data[0, order])
+    cost, value = right.data[1, order], right.data[0, order]
     fits = np.searchsorted(cost, cap - left.data[1], side="right")
-    reach = np.where(fits > 0, left.data[0] + np.append(value, -np.inf)[fits - 1], -np.inf)
+    best = np.append(np.maximum.accumulate(value), -np.inf)
+    reach = np.where(fits > 0, left.data[0] + best[fits - 1], -np.inf)
     few = pareto(reach[None], rank) if len(reach) else np.zeros(0, np.intp)
     few = few[reach[few] > -np.inf]
     floor = float(reach[few].min()) if len(few) >= rank else -np.inf
-    caps, left = np.array([cap]), left.take(few)
-    return sums_above(
-        left, right, np.zeros(1), floor, math.inf, caps=caps, rank=rank, rows=0, deadline=deadline
-    )
+    data, i, place = _highest_sums(left.data[0, few], value, fits[few], rank, floor, deadline)
+    i, j = few[i], order[place]
+    return Labels(np.stack([data, left.data[1, i] + right.data[1, j]]), Merge(left, right, i, j))
+
+
+def _highest_sums(
+    left: Array, right: Array, fits: Indices, rank: int, floor: float, deadline: Deadline
+) -> tuple[Array, Indices, Indices]:
+    """The ``rank`` highest of left[i] + right[j], j < fits[i], none below the floor; with i and j, the highest first.
+
+    One left after the other; whenever enough sums wait, all but the highest are dropped and the floor rises to their least.
+    """
+    parts, size = list[tuple[Array, Indices, Indices]](), 0
+    for i, (one, count) in enumerate(zip(left.tolist(), fits.tolist(), strict=True)):
+        deadline.check()
+        sums = one + right[:count]
+        j = np.flatnonzero(sums >= floor)
+        parts.append((sums[j], np.full(len(j), i), j))
+        size += len(j)
+        if size > max(CHUNK, 4 * rank):
+            parts = [_highest(parts, rank)]
+            size, floor = len(parts[0][0]), float(parts[0][0][-1])
+    return _highest(parts, rank)
+
+
+def _highest(parts: list[tuple[Array, Indices, Indices]], rank: int) -> tuple[Array, Indices, Indices]:
+    """The ``rank`` highest sums of some parts, the highest first."""
+    if not parts:
+        return np.zeros(0), np.zeros(0, np.intp), np.zeros(0, np.intp)
+    value, i, j = (np.concatenate(rows) for rows in zip(*parts, strict=True))
+    keep = pareto(value[None], rank) if len(value) else np.zeros(0, np.intp)
+    return value[keep], i[keep], j[keep]

@@ -44,8 +44,9 @@ class Answer:
 class SearchResult:
     """A verified result.
 
-    ``accuracy`` and ``bound`` are in percent; ``gap`` = bound - accuracy, zero when proven optimal, None when nothing is
-    proven. (What the verifier returns is on the scale of the objective's link; ``solve`` brings it to percent.)
+    ``accuracy`` and ``bound`` are in percent; ``gap`` = bound - accuracy, None when nothing is proven. Of an optimal answer
+    it is zero, or what was left of the 1e-6 points that count as proven when the search ended. (What the verifier returns is
+    on the scale of the objective's link; ``solve`` brings it to percent.)
     """
 
     problem: SearchProblem

@@ -36,14 +36,15 @@ def solve(
     chosen = make_solver(solver, **settings) if isinstance(solver, str) else solver
     deadline = Deadline.after(time_limit)
     if not problem.variants:
-        return _solve_one(problem, chosen, Options(deadline, seed, warm_start))
+        return solve_one(problem, chosen, Options(deadline, seed, warm_start))
     parts, results = by_variant(problem), dict[str, SearchResult]()
     for left, (name, single) in zip(range(len(parts), 0, -1), parts.items(), strict=True):
-        results[name] = _solve_one(single, chosen, Options(deadline.shared(left), seed, warm_start))
+        results[name] = solve_one(single, chosen, Options(deadline.shared(left), seed, warm_start))
     return best_of_variants(problem, results)
 
 
-def _solve_one(problem: SearchProblem, chosen: Solver, options: Options) -> SearchResult:
+def solve_one(problem: SearchProblem, chosen: Solver, options: Options) -> SearchResult:
+    """The same for a problem without variants and a solver that is made already; ``gap`` of the options is in points."""
     scaled = problem.on_link_scale()
     smaller = restricted(scaled)
     chosen.check(scaled.with_limits(()) if smaller is None else smaller)

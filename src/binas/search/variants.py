@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from binas.search.problem import SearchProblem, preference
 from binas.search.result import SearchResult, Status
+from binas.search.solvers._base import GAP
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -58,7 +59,7 @@ def _status(accuracy: float | None, bound: float | None, statuses: Sequence[Stat
     if accuracy is None:
         proven = all(status is Status.INFEASIBLE for status in statuses)
         return Status.INFEASIBLE if proven else Status.STOPPED_WITHOUT_ANSWER
-    if bound is not None and bound <= accuracy:
+    if bound is not None and bound <= accuracy + GAP + 1e-9 * max(1.0, abs(accuracy)):
         return Status.OPTIMAL
     stopped = (Status.STOPPED_WITH_ANSWER, Status.STOPPED_WITHOUT_ANSWER)
     return Status.STOPPED_WITH_ANSWER if any(status in stopped for status in statuses) else Status.FEASIBLE

@@ -45,7 +45,7 @@ class Auto(Solver):
             return _named(BranchBound().solve(problem, options), BranchBound.name)
         if isinstance(problem.objective, DepthsObjective):
             own = replace(options, warm_start=None)
-            return best_by_depths(problem, lambda part: self.solve(part, own), options.deadline)
+            return best_by_depths(problem, lambda part: self.solve(part, own), options)
         answer = _named(_by_fold(problem, options), "frontier")
         rows = band_rows(problem)
         if _open(answer) and rows is not None and not options.deadline.late:

@@ -26,7 +26,7 @@ class FrontierSolver(Solver):
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
         """The proven optimum, or the proof that there is none; the best met when time is up."""
         if isinstance(problem.objective, DepthsObjective):
-            return best_by_depths(problem, lambda part: self.solve(part, options), options.deadline)
+            return best_by_depths(problem, lambda part: self.solve(part, options), options)
         outcome = fold_outcome(problem, self.max_candidates, options)
         if not outcome.proven and not options.deadline.late:
             raise ProblemError(
@@ -49,9 +49,6 @@ def answer_of(problem: SearchProblem, outcome: Outcome) -> Answer:
             return Answer(Status.INFEASIBLE)
         return Answer(Status.STOPPED_WITHOUT_ANSWER, bound=outcome.bound)
     architecture = problem.space.from_indices(best.depths.tolist(), best.configs.tolist())
-    details = {"candidates": best.candidates}
-    if outcome.proven:
-        return Answer(Status.OPTIMAL, architecture, best.value, best.value, details)
-    return Answer(
-        Status.STOPPED_WITH_ANSWER, architecture, best.value, max(outcome.bound, best.value), details
-    )
+    status = Status.OPTIMAL if outcome.proven else Status.STOPPED_WITH_ANSWER
+    bound = max(outcome.bound, best.value)
+    return Answer(status, architecture, best.value, bound, {"candidates": best.candidates})

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from binas.search.deadline import NEVER, Deadline
+from binas.search.deadline import Deadline
 from binas.search.highs import LinearProgram, Model, Setting
 from binas.search.matrices import TightForm, tight_form
-from binas.search.problem import Evaluation, SearchProblem, evaluate
+from binas.search.problem import SearchProblem
 from binas.search.reach import reachable
 from binas.search.result import Answer, Status
 from binas.search.solvers._base import Capabilities, Options, Solver
@@ -40,20 +40,27 @@ class Milp(Solver):
             return Answer(Status.INFEASIBLE)
         return self._next(problem, self._model(smaller, options), options.deadline)
 
-    def in_order(self, problem: SearchProblem, deadline: Deadline = NEVER) -> Iterator[Evaluation]:
-        """Architectures within the limits from the best downwards, each found by cutting off those before it.
+    def in_order(
+        self, problem: SearchProblem, options: Options, without: Iterable[Architecture] = ()
+    ) -> Iterator[Answer]:
+        """The best architecture within the limits, the best after it, and so on, ``without`` some that are known.
 
-        Ends early, without a word, past the deadline.
+        Each is found by cutting off those before it, and its bound is that of all that are left. The last answer says why
+        no other follows: infeasible, nothing is left; stopped, time, nodes or repairs ran out.
         """
         smaller = reachable(problem)
         if smaller is None:
+            yield Answer(Status.INFEASIBLE)
             return
-        model = self._model(smaller, Options(deadline, gap=0.0))
-        while (
-            found := self._next(problem, model, deadline)
-        ).status is Status.OPTIMAL and found.architecture is not None:
-            yield evaluate(problem, found.architecture)
-            model.forbid(ones_of(model.form.space, found.architecture))
+        model, known = self._model(smaller, options), list(without)
+        while True:
+            for architecture in known:
+                model.forbid(ones_of(model.form.space, architecture))
+            found = self._next(problem, model, options.deadline)
+            yield found
+            if found.status is not Status.OPTIMAL or found.architecture is None:
+                return
+            known = [found.architecture]
 
     def _model(self, problem: SearchProblem, options: Options) -> _Model:
         form = tight_form(problem)
@@ -81,7 +88,9 @@ class Milp(Solver):
         if judged is None:
             status = outcome.status if outcome.x is None else Status.STOPPED_WITHOUT_ANSWER
             return Answer(status, bound=outcome.bound)
-        bound = judged.accuracy if outcome.status is Status.OPTIMAL else outcome.bound
+        bound = outcome.bound
+        if outcome.status is Status.OPTIMAL:
+            bound = judged.accuracy if bound is None else max(bound, judged.accuracy)
         details = {"nodes": outcome.nodes}
         return Answer(outcome.status, judged.architecture, judged.accuracy, bound, details)
 

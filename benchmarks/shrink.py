@@ -17,11 +17,11 @@ the same test images, which chose nothing; differences to the found network are 
 * from scratch: the found architecture with fresh weights.
 
 All start from the same trained model (but the last), have the run's fine-tuning settings and teacher, and BatchNorm
-re-estimated before. Training is equal: our networks have had the elastic phase, so the others are fine-tuned for its epochs
-in addition; the last is trained for as many with the optimizer and rate of the model itself. Networks cut to half of the
-latency or less, ours too, are trained with three times the rate as well, and validation images choose.
-FastNAS prunes by the same validation images that the search uses. A latency is held against the model's own in the same
-session, so that other work on the machine counts for both; "over" marks a network that was within its limit when it was
+re-estimated before: all columns are fine-tuned for as many epochs. The elastic phase of our networks is part of the search,
+and of the time until the answer, as is what FastNAS measures. From scratch means as many epochs with the optimizer and rate
+of the model itself. Networks cut to half of the latency or less, ours too, are trained with three times the rate as well,
+and validation images choose. FastNAS prunes by the same validation images that the search uses. A latency is held against
+the model's own in the same session, so that other work on the machine counts for both; "over" marks a network that was within its limit when it was
 bisected and is not when all are measured once more.
 
 Targets, for each model: ahead of the best other column by at least 1.0 point at 2 of 3 limits, at none behind it by more

@@ -155,7 +155,7 @@ def _settings(augment: Mapping[str, Any]) -> dict[str, Any]:
         "train.supernet.augment": augment,
         "train.supernet.batch_size": 128,
         "train.supernet.shards": 1,
-        "finetune.epochs": 2,
+        "finetune.epochs": 6,
         "finetune.augment": augment,
         "finetune.shards": 1,
         "measure.seconds": 60,
@@ -380,7 +380,6 @@ class Study:
                 "model": self.case.training["epochs"],
                 "elastic": self.run.settings(TrainSettings).supernet.epochs,
                 "fine-tuning": self.run.settings(FinetuneSettings).epochs,
-                "fine-tuning of others": self.others.epochs,
             },
             "model": {
                 "accuracy": 100 * float(right.mean()),
@@ -500,15 +499,9 @@ class Study:
     def _bench(self, name: str) -> Bench:
         return bench(self.run, self.progress, ALONE, self.folder / "tuned" / name)
 
-    @cached_property
-    def others(self) -> FinetuneSettings:
-        """How networks of other columns are fine-tuned: as the found ones, and the elastic phase's epochs in addition."""
-        phase, elastic = self.run.settings(FinetuneSettings), self.run.settings(TrainSettings).supernet
-        return phase.model_copy(update={"epochs": phase.epochs + elastic.epochs})
-
     def _rival(self, label: str, name: str, number: int, answer: AnswerRecord) -> nn.Module:
         """A network of another column, trained as long and taught as the found one is; fresh weights as the model was."""
-        run, phase = self.run, self.others
+        run, phase = self.run, self.tuning.settings
         how: Phase = phase
         network: nn.Module
         if name == SCRATCH:

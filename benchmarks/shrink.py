@@ -21,8 +21,8 @@ re-estimated before: all columns are fine-tuned for as many epochs. The elastic 
 and of the time until the answer, as is what FastNAS measures. From scratch means as many epochs with the optimizer and rate
 of the model itself. Networks cut to half of the latency or less, ours too, are trained with three times the rate as well,
 and validation images choose. FastNAS prunes by the same validation images that the search uses. A latency is held against
-the model's own in the same session, so that other work on the machine counts for both; "over" marks a network that was within its limit when it was
-bisected and is not when all are measured once more.
+the model's own in the same session, so that other work on the machine counts for both; "over" marks a network that was
+within its limit when it was bisected and is not when all are measured once more.
 
 Targets, for each model: ahead of the best other column by at least 1.0 point at 2 of 3 limits, at none behind it by more
 than one standard error; all limits kept when measured once more, without bisecting; CPU time until the answer (before
@@ -30,7 +30,7 @@ fine-tuning) at most FastNAS's. The last line is one JSON object; exit code 1 if
 resumable; the folder's name holds a digest of the settings and images. The time of a stage that was interrupted is the sum
 over its starts, work that was done twice included.
 
-On one core that has nothing else to do (--processes 1), ResNet-20 is laid out for 75 minutes at most, Lite0 for 60.
+On one core that has nothing else to do (--processes 1), ResNet-20 is laid out for 90 minutes at most, Lite0 for 150.
 """
 
 from __future__ import annotations

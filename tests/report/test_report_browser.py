@@ -12,8 +12,8 @@ from made_up_report import contributions, costs, full_report
 from binas.report.page import Reference, ReportData, write_report
 from binas.report.plots import plot_frontier
 from binas.search import SearchProblem, best_architectures, evaluate, frontier, solve
-from binas.search.alternatives import prices
 from binas.search.limits import Limit
+from binas.search.surroundings import prices
 from binas.space import load_space
 from binas.tables import Column, Contributions, Cost, CostTable, parse_unit
 from binas.testing.paper_example import paper_contributions, paper_costs

@@ -440,6 +440,7 @@ def other_classes() -> nn.Module:
 
 
 MODELS = {
+    "gives probabilities": (lambda: nn.Sequential(own_model("resnet"), nn.Softmax(1)), "ends in softmax"),
     "gives a tuple": (Pair, "gives a tuple"),
     "half precision": (lambda: own_model("resnet").half(), r"float16; call \.float\(\)"),
     "another number of classes": (

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from binas.estimators.objective import BilinearObjective, QuadraticObjective, StagewiseObjective
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
+from binas.testing.brute_force import all_values, feasible_mask
 from binas.testing.cases import VANISHING, make_cost, random_column, small_space
+
+
+def sorted_values(problem: SearchProblem) -> NDArray[np.float64]:
+    """The values of all architectures within the limits, falling."""
+    _, values, costs = all_values(problem)
+    return np.sort(values[feasible_mask(problem, costs)])[::-1]
+
 
 SHAPES = st.lists(
     st.integers(1, 3)

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
-from problems import problems
+from problems import problems, sorted_values
 
 from binas.base.errors import ProblemError
-from binas.search.alternatives import best_architectures, look_around, prices, step_for
+from binas.search.alternatives import best_architectures
 from binas.search.explain import explain
 from binas.search.frontier import frontier
 from binas.search.infeasible import explain_infeasible, why_no_answer
@@ -16,14 +16,10 @@ from binas.search.limits import Limit
 from binas.search.problem import evaluate
 from binas.search.result import SearchResult, Status
 from binas.search.solve import solve
+from binas.search.surroundings import look_around, prices, step_for
 from binas.space import Architecture
 from binas.testing import brute_force, make_problem, make_space
-from binas.testing.brute_force import all_values, feasible_mask
-
-
-def sorted_values(problem):
-    _, values, costs = all_values(problem)
-    return np.sort(values[feasible_mask(problem, costs)])[::-1]
+from binas.testing.brute_force import all_values
 
 
 @pytest.mark.parametrize("stagewise", [False, True])

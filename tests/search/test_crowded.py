@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from problems import problems
+from problems import problems, sorted_values
 
 from binas.estimators.objective import BilinearObjective, StagewiseObjective
 from binas.search import alternatives
@@ -19,13 +19,7 @@ from binas.search.solvers._bilinear_program import MAX_REPAIRS, Outcome
 from binas.search.solvers.milp import Milp
 from binas.space import load_space
 from binas.testing import make_problem, make_space
-from binas.testing.brute_force import all_values, feasible_mask
 from binas.testing.paper_example import paper_costs
-
-
-def truth_of(problem):
-    _, values, costs = all_values(problem)
-    return np.sort(values[feasible_mask(problem, costs)])[::-1]
 
 
 def proportional(stagewise):
@@ -69,7 +63,7 @@ def test_values_proportional_to_cost_are_listed_and_proven_to_the_gap(stagewise)
 @settings(max_examples=30, deadline=None)
 def test_what_is_listed_of_a_crowd_is_true(stagewise, data, count):
     problem = data.draw(problems(stagewise=stagewise))
-    truth = truth_of(problem)
+    truth = sorted_values(problem)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(alternatives, "MAX_LISTED", 0)
         patch.setattr(alternatives, "MAX_LISTED_MANY", 0)
@@ -119,7 +113,7 @@ def test_a_crowd_of_another_kind_is_no_error(monkeypatch):
     objective = StagewiseObjective(problem.objective.base, tuple(tables))
     limits = (Limit("latency", low + 0.6 * (high - low)),)
     problem = SearchProblem(problem.space, objective, problem.costs, limits)
-    found, truth = best_architectures(problem, 5), truth_of(problem)
+    found, truth = best_architectures(problem, 5), sorted_values(problem)
     assert found.items[0].accuracy == pytest.approx(truth[0])
     assert found.bound >= truth[1] - 1e-9
     assert not found.complete
@@ -135,7 +129,7 @@ class TestInOrder:
     def test_all_come_and_the_last_says_that_none_is_left(self):
         problem = self.limited()
         *answers, last = Milp().in_order(problem, Options(gap=0.0))
-        np.testing.assert_allclose([a.value for a in answers], truth_of(problem), atol=1e-7)
+        np.testing.assert_allclose([a.value for a in answers], sorted_values(problem), atol=1e-7)
         assert last == Answer(Status.INFEASIBLE)
         assert all(b.bound <= a.bound + 1e-7 for a, b in pairwise(answers))
 
@@ -149,7 +143,7 @@ class TestInOrder:
 
     def test_the_gap_ends_each_and_its_bound_is_true(self):
         problem = self.limited()
-        truth = truth_of(problem)
+        truth = sorted_values(problem)
         for k, answer in enumerate(Milp().in_order(problem, Options(gap=0.5))):
             if answer.status is Status.OPTIMAL:
                 assert answer.bound - 0.5 - 1e-9 <= answer.value <= answer.bound

@@ -10,7 +10,7 @@ from problems import problems
 from binas.base.errors import ProblemError
 from binas.estimators.objective import BilinearObjective
 from binas.search import fold as folding, merging
-from binas.search.alternatives import best_architectures, look_around
+from binas.search.alternatives import best_architectures
 from binas.search.deadline import NEVER, Deadline, TimeUpError
 from binas.search.frontier import frontier
 from binas.search.infeasible import explain_infeasible
@@ -22,6 +22,7 @@ from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve
 from binas.search.solvers import Options, make_solver
+from binas.search.surroundings import look_around
 from binas.space import load_space
 from binas.testing import brute_force, make_problem, make_space
 from binas.testing.brute_force import all_values, feasible_mask

@@ -9,7 +9,7 @@ import pytest
 
 from binas.base.errors import ArchitectureError, ProblemError
 from binas.estimators.objective import BilinearObjective
-from binas.search.alternatives import best_architectures, prices, step_for
+from binas.search.alternatives import best_architectures
 from binas.search.explain import explain
 from binas.search.frontier import frontier
 from binas.search.infeasible import explain_infeasible
@@ -17,6 +17,7 @@ from binas.search.limits import Limit
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status, costs_json
 from binas.search.solve import solve
+from binas.search.surroundings import prices, step_for
 from binas.space import load_space
 from binas.tables.entries import Column
 from binas.testing import make_problem, make_space, small_space

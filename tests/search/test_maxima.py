@@ -9,7 +9,7 @@ from problems import problems
 
 from binas.base.errors import ProblemError, SolverClaimError
 from binas.search import BilinearObjective, CallableObjective, QuadraticObjective, restricted, solve
-from binas.search.alternatives import best_architectures, prices
+from binas.search.alternatives import best_architectures
 from binas.search.explain import explain
 from binas.search.frontier import frontier
 from binas.search.infeasible import explain_infeasible
@@ -18,6 +18,7 @@ from binas.search.matrices import paper_form, tight_form
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.restrict import levels
 from binas.search.result import Answer, Status
+from binas.search.surroundings import prices
 from binas.search.verify import verify
 from binas.space import enumerate_all
 from binas.tables import Column

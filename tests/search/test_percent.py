@@ -9,9 +9,9 @@ from binas.base.errors import EstimatorError
 from binas.estimators import AdditivePredictor, BilinearEstimator, WithinStageEstimator, marginal_means
 from binas.estimators.within_stage import CorrectedEstimator
 from binas.search import SearchProblem, best_architectures, evaluate, explain, frontier, solve
-from binas.search.alternatives import prices
 from binas.search.infeasible import explain_infeasible
 from binas.search.problem import Limit
+from binas.search.surroundings import prices
 from binas.space import enumerate_all
 from binas.tables import Column, Contributions, Sample, Samples
 from binas.tables.entries import Provenance

@@ -10,7 +10,7 @@ from problems import problems
 
 from binas.base.errors import ProblemError, TableError
 from binas.base.interval import Taken
-from binas.search.alternatives import best_architectures, prices
+from binas.search.alternatives import best_architectures
 from binas.search.explain import explain
 from binas.search.frontier import Frontier, frontier
 from binas.search.infeasible import explain_infeasible
@@ -19,6 +19,7 @@ from binas.search.on_device import keep_limits
 from binas.search.problem import SearchProblem, evaluate
 from binas.search.result import Status
 from binas.search.solve import solve
+from binas.search.surroundings import prices
 from binas.search.variants import best_of_variants, by_variant, upper_envelope
 from binas.space import enumerate_all
 from binas.tables.costs import CostTable, costs_from_data, load_costs

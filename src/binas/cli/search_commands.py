@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from binas.insights import Insights, Per, Rule
     from binas.run.folder import Folder
     from binas.search import Explanation, Frontier, SearchProblem, SearchResult
-    from binas.search.alternatives import Alternatives, Surroundings
+    from binas.search.alternatives import Alternatives
     from binas.search.deadline import Deadline
     from binas.search.explain import Alternative, Decision
+    from binas.search.surroundings import Surroundings
     from binas.space.architecture import Architecture
     from binas.tasks.search import SearchSettings
 
@@ -83,8 +84,8 @@ def search(
     question of your own: all limits together, nothing of the run is touched.
     """
     from binas.run.start import check_outside, configure
-    from binas.search.alternatives import look_around
     from binas.search.deadline import Deadline
+    from binas.search.surroundings import look_around
     from binas.tasks.search import SEARCH, SearchSettings
 
     if is_run(folder) and not (limit or top or within or on_device or out):

@@ -272,6 +272,11 @@ def traced(module: nn.Module, images: ImageData) -> tuple[Graph, dict[str, Tenso
 
     found = trace(module, (images.channels, *images.size))
     own, classes = found.graph.classes, len(images.classes)
+    if found.graph.nodes[-1].op == "softmax":
+        raise SpaceError(
+            "the model ends in softmax: it gives probabilities, and is trained further by logits. Build it without that "
+            "layer; it chooses the same classes."
+        )
     if own == classes:
         return found.graph, found.weights, own
     return (*_new_classifier(found.graph, found.weights, classes), own)
@@ -287,8 +292,7 @@ def _new_classifier(
     if last.op != "linear":
         raise SpaceError(
             f"the model has {graph.classes} classes, the images {classes}, and its last layer is {last.op}, no linear "
-            f"layer that "
-            "could be replaced."
+            "layer that could be replaced."
         )
     changed = last.changed(outputs=classes)
     nodes = (

@@ -155,8 +155,7 @@ def finish(started: Run, progress: Progress | None = None) -> tuple[Run, list[st
     """Do all that is not done; the run, and the names of the steps that were done now."""
     for task in all_tasks().values():
         _check_task(started, task)  # now, not after hours of training
-    if started.settings(TrainSettings).start is not None:
-        started = around_limits(started, progress)
+    started = around_limits(started, progress)
     return started, advance(started, all_steps(), progress)
 
 
@@ -164,11 +163,13 @@ def around_limits(started: Run, progress: Progress | None = None) -> Run:
     """A run that makes a given model smaller: measure the device, refuse limits that nothing keeps, and draw around them.
 
     Networks drawn uniformly would ruin what the model has learned. Where they are drawn does not change with later limits,
-    so that what is trained stays.
+    so that what is trained stays. Any other run is left as it is.
     """
     from binas.contributions.strata import share_of_macs
     from binas.tasks.measure import MEASURE
 
+    if started.settings(TrainSettings).start is None:
+        return started
     run, _ = do_task(started.folder, MEASURE, progress=progress)
     limits, costs = check_kept(run), COSTS.read(run).costs
     if run.settings(TrainSettings).supernet.around:

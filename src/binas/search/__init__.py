@@ -7,7 +7,7 @@ from binas.estimators.objective import (
     QuadraticObjective,
     StagewiseObjective,
 )
-from binas.search.alternatives import Alternatives, Price, best_architectures, prices
+from binas.search.alternatives import Alternatives, best_architectures
 from binas.search.explain import Explanation, explain
 from binas.search.frontier import Frontier, FrontierPoint, frontier
 from binas.search.infeasible import Infeasibility, explain_infeasible, why_no_answer
@@ -18,6 +18,7 @@ from binas.search.restrict import restricted
 from binas.search.result import Answer, SearchResult, Status
 from binas.search.solve import solve
 from binas.search.solvers import SOLVERS, Capabilities, Options, Solver, make_solver, solver_class
+from binas.search.surroundings import Price, prices
 from binas.search.variants import by_variant
 from binas.search.verify import verify
 

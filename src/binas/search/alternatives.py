@@ -1,4 +1,4 @@
-"""Around the optimum: the K best architectures, all within so many points of the best, and the price of a limit. Exact.
+"""The K best architectures, or all within so many points of the best. Exact.
 
 An architecture's value is at most UB - (sum of its reduced costs), see :mod:`binas.search.lagrangian`. So all
 architectures of value at least UB - g are among those whose reduced costs sum to at most g. These are folded as for one
@@ -8,11 +8,10 @@ answer, but a partial architecture is dropped only when K others beat it, and g 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from binas.base.errors import ProblemError
 from binas.estimators.objective import DepthsObjective
 from binas.search.band import drawn_best
-from binas.search.deadline import NEVER, Deadline, TimeLimit, TimeUpError
+from binas.search.deadline import Deadline, TimeLimit, TimeUpError
 from binas.search.depths import by_depths, highest_value
 from binas.search.dual import (
     Padded,
@@ -34,30 +33,25 @@ from binas.search.dual import (
 )
 from binas.search.labels import Labels, decode
 from binas.search.lagrangian import Neighbourhood
-from binas.search.limits import Limit
 from binas.search.merging import TooManyError
 from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.restrict import restricted
-from binas.search.result import SearchResult, Status, evaluation_json
-from binas.search.solve import solve, solve_one
+from binas.search.result import SearchResult, Status
+from binas.search.solve import solve_one
 from binas.search.solvers._base import GAP, Options
 from binas.search.solvers.auto import Auto
 from binas.search.solvers.milp import Milp
 from binas.search.terms import Terms, build_terms, limit_rows
 from binas.search.variants import by_variant
 from binas.space.architecture import Architecture
-from binas.tables.units import format_quantity
 
 MAX_LISTED = 4_000_000
 MAX_LISTED_MANY = 3_000_000  # with several limits, integer programs are faster than longer lists
 MOST = 1000
 MOST_BY_PROGRAM = 50
-PRICE_NODES = 500  # of the search tree for each price: the same answer on every machine
 FIRST = 1.25  # of the optimum's distance from the bound, where the growing begins
 LIST_NODES = 5000  # of the search tree for each next best: so a list ends, also without a time limit
-LAST_BLOCKS = (
-    50_000  # blocks of listed architectures looked up in the tables when time is up: tenths of a second
-)
+LAST_BLOCKS = 50_000  # of listed architectures, looked up in the tables when time is up: tenths of a second
 GROWTH = 2.0
 GROWTH_MANY = 1.5  # with several limits, where twice the gap holds far more
 
@@ -422,89 +416,3 @@ class _Listing:
         depths, configs = decode(self.terms, labels, index)
         names = map(self.space.from_indices, depths.tolist(), configs.tolist())
         return list(zip((labels.data[0, index] + self.terms.constant[0]).tolist(), names, strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """Moving ``limit`` by ``more`` (in its cost's unit) raises the best accuracy by ``gain`` points."""
-
-    limit: Limit
-    more: float
-    gain: float
-    architecture: Architecture | None
-
-    def sentence(self, problem: SearchProblem) -> str:
-        """What is paid and what it buys."""
-        more = format_quantity(self.more, problem.costs[self.limit.cost].unit)
-        word = "less" if self.limit.lower else "more"
-        return f"{more} {word} {self.limit.cost} buys {self.gain:+.4f} points."
-
-    def to_json(self, problem: SearchProblem) -> dict[str, Any]:
-        """The object under ``price`` in ``binas search --json``."""
-        unit = problem.costs[self.limit.cost].unit.name
-        about = {"cost": self.limit.cost, "lower": self.limit.lower, "more": self.more}
-        return {**about, "unit": unit, "gain": self.gain}
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """A result with what lies around it: other good architectures, and what a wider limit buys."""
-
-    result: SearchResult
-    near: Alternatives
-    prices: tuple[Price, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The object that ``binas search --json`` prints."""
-        problem = self.result.problem
-        return {
-            **self.result.to_json(),
-            "alternatives": [evaluation_json(problem, item) for item in self.near.items],
-            "alternatives_complete": self.near.complete,
-            "alternatives_bound": self.near.bound,
-            "price": [price.to_json(problem) for price in self.prices],
-        }
-
-
-def look_around(
-    result: SearchResult,
-    count: int | None = None,
-    within: float | None = None,
-    *,
-    time_limit: TimeLimit = None,
-) -> Surroundings:
-    """The ``count`` best architectures or those ``within`` points of a result, without itself; prices where it is proven.
-
-    All of it within ``time_limit`` seconds: what is not known by then is left out.
-    """
-    deadline, near = Deadline.after(time_limit), Alternatives((), True)
-    if count is not None or within is not None:
-        best = best_architectures(result.problem, count, within, time_limit=deadline)
-        others = (item for item in best.items if item.architecture != result.architecture)
-        near = replace(best, items=tuple(others))
-    proven = result.status is Status.OPTIMAL
-    return Surroundings(result, near, tuple(prices(result, deadline)) if proven else ())
-
-
-def step_for(limit: float) -> float:
-    """A round step of a few percent of the limit: 1 for 45, 0.1 for 5, 100,000 for 5 million."""
-    share = abs(limit) / 20
-    return 10.0 ** math.floor(math.log10(share)) if share > 0 else 1.0
-
-
-def prices(result: SearchResult, deadline: Deadline = NEVER) -> Iterator[Price]:
-    """The price of each limit of a solved problem, all other limits unchanged; none where it takes too much to prove."""
-    if result.accuracy is None:
-        return
-    for limit in dict.fromkeys(result.problem.limits):
-        more = step_for(limit.value)
-        if deadline.late or not math.isfinite(limit.value + limit.sign * more):
-            continue
-        moved = solve(_moved(result.problem, limit, more), Auto(PRICE_NODES), time_limit=deadline)
-        if moved.status is Status.OPTIMAL and moved.accuracy is not None:
-            yield Price(limit, more, moved.accuracy - result.accuracy, moved.architecture)
-
-
-def _moved(problem: SearchProblem, limit: Limit, more: float) -> SearchProblem:
-    eased = replace(limit, value=limit.value + limit.sign * more)
-    return problem.with_limits(eased if other == limit else other for other in problem.limits)

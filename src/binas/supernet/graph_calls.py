@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 
+from binas.supernet.graph_kinds import FUNCTIONS, LAYERS, dims_of, pair
 from binas.supernet.graph_layers import COUNT, READ, Attention
 from binas.supernet.graph_tracer import SKIPPED, call_name
 
@@ -25,7 +25,7 @@ def layer_call(module: nn.Module) -> Layer | str:
         return "attention", {**sizes, "bias": module.qkv.bias is not None}, dict(module.state_dict())
     if type(module).__name__ in SKIPPED:
         return "identity", {}, {}
-    plain = _LAYERS.get(type(module))
+    plain = LAYERS.get(type(module))
     if plain is not None:
         return plain.op, plain.read(lambda place, name, default: getattr(module, name, default)), {}
     why = _why_not(module)
@@ -60,13 +60,13 @@ def _with_weights(module: nn.Module) -> Layer:
 
 
 def _conv(module: nn.Conv2d) -> Call:
-    sizes = {name: _pair(getattr(module, name)) for name in ("stride", "dilation")}
+    sizes = {name: pair(getattr(module, name)) for name in ("stride", "dilation")}
     about = {"inputs": module.in_channels, "outputs": module.out_channels, "groups": module.groups}
     padding = _conv_padding(module)
     return "conv", {
         **sizes,
         **about,
-        "kernel": _pair(module.kernel_size),
+        "kernel": pair(module.kernel_size),
         "padding": padding,
         "bias": module.bias is not None,
     }
@@ -75,12 +75,11 @@ def _conv(module: nn.Conv2d) -> Call:
 def _conv_padding(module: nn.Conv2d) -> Any:
     """(rows, columns) on both sides; as (left, right, top, bottom) where sides differ."""
     if not isinstance(module.padding, str):
-        return _pair(module.padding)
+        return pair(module.padding)
     if module.padding == "valid":
         return (0, 0)
     totals = [
-        step * (size - 1)
-        for step, size in zip(_pair(module.dilation), _pair(module.kernel_size), strict=True)
+        step * (size - 1) for step, size in zip(pair(module.dilation), pair(module.kernel_size), strict=True)
     ]
     (top, bottom), (left, right) = ((total // 2, total - total // 2) for total in totals)
     return (top, left) if (top, left) == (bottom, right) else (left, right, top, bottom)
@@ -112,142 +111,6 @@ def _batch_norm(module: _BatchNorm) -> Call:
     about = {"channels": module.num_features, "eps": module.eps, "momentum": module.momentum}
     return "batch_norm", {**about, "affine": module.affine}
 
-
-def _pair(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list | tuple) else (value, value)
-
-
-def _dims(value: Any) -> tuple[int, ...]:
-    return tuple(value) if isinstance(value, list | tuple) else (int(value),)
-
-
-class _Setting(NamedTuple):
-    """What torch calls a setting, what it is where it is not given, and how it is written down."""
-
-    argument: str
-    default: Any = None
-    written: Callable[[Any], Any] = lambda value: value
-
-
-class _Kind(NamedTuple):
-    """An operation that torch has as layers and as functions.
-
-    ``settings`` are by our name, in the order in which the function takes them after the tensor; the layer keeps them under
-    the function's names.
-    """
-
-    op: str
-    layers: tuple[type[nn.Module], ...] = ()
-    calls: tuple[str, ...] = ()
-    settings: Mapping[str, _Setting] = MappingProxyType({})
-
-    def read(self, given: Callable[[int, str, Any], Any]) -> dict[str, Any]:
-        """Its settings, each found by the place and the name of its argument."""
-        items = enumerate(self.settings.items(), 1)
-        found = {key: item.written(given(place, item.argument, item.default)) for place, (key, item) in items}
-        return {**found, "stride": found["kernel"]} if found.get("stride", 1) in (None, []) else found
-
-
-_ALPHA = {"alpha": _Setting("alpha", 1.0)}
-_LAST = {"dim": _Setting("dim", -1, lambda dim: -1 if dim is None else dim)}
-_SIZE = {"size": _Setting("output_size", None, _pair)}
-_REDUCED = {"dims": _Setting("dim", None, _dims), "keep": _Setting("keepdim", False, bool)}
-_WINDOW = {
-    "kernel": _Setting("kernel_size"),
-    "stride": _Setting("stride"),
-    "padding": _Setting("padding", 0),
-}
-_LOW, _HIGH = {"low": _Setting("min")}, {"high": _Setting("max")}
-_CEIL = {"ceil": _Setting("ceil_mode", False, bool)}
-_SIMPLE = (
-    _Kind("relu", (nn.ReLU,), ("relu",)),
-    _Kind("relu6", (nn.ReLU6,), ("relu6",)),
-    _Kind("leaky_relu", (nn.LeakyReLU,), ("leaky_relu",), {"slope": _Setting("negative_slope", 0.01)}),
-    _Kind("elu", (nn.ELU,), ("elu",), _ALPHA),
-    _Kind("celu", (nn.CELU,), ("celu",), _ALPHA),
-    _Kind("selu", (nn.SELU,), ("selu",)),
-    _Kind("gelu", (nn.GELU,), ("gelu",), {"approximate": _Setting("approximate", "none")}),
-    _Kind("silu", (nn.SiLU,), ("silu",)),
-    _Kind("mish", (nn.Mish,), ("mish",)),
-    _Kind(
-        "softplus",
-        (nn.Softplus,),
-        ("softplus",),
-        {"beta": _Setting("beta", 1.0), "threshold": _Setting("threshold", 20.0)},
-    ),
-    _Kind("hardswish", (nn.Hardswish,), ("hardswish",)),
-    _Kind("hardsigmoid", (nn.Hardsigmoid,), ("hardsigmoid",)),
-    _Kind(
-        "clamp",
-        (nn.Hardtanh,),
-        ("hardtanh",),
-        {"low": _Setting("min_val", -1.0), "high": _Setting("max_val", 1.0)},
-    ),
-    _Kind("clamp", (), ("clamp", "clip"), {**_LOW, **_HIGH}),
-    _Kind("clamp", (), ("clamp_min",), _LOW),
-    _Kind("clamp", (), ("clamp_max",), _HIGH),
-    _Kind("sigmoid", (nn.Sigmoid,), ("sigmoid",)),
-    _Kind("tanh", (nn.Tanh,), ("tanh",)),
-    _Kind("exp", (), ("exp",)),
-    _Kind("neg", (), ("neg",)),
-    _Kind("abs", (), ("abs",)),
-    _Kind("softmax", (nn.Softmax,), ("softmax",), _LAST),
-    _Kind("log_softmax", (nn.LogSoftmax,), ("log_softmax",), _LAST),
-    _Kind("identity", (nn.Identity,), ("clone",)),
-    _Kind("contiguous", (), ("contiguous",)),
-    _Kind("dropout", (nn.Dropout, nn.Dropout2d), ("dropout", "dropout2d"), {"p": _Setting("p", 0.5)}),
-    _Kind(
-        "flatten",
-        (nn.Flatten,),
-        ("flatten",),
-        {"start": _Setting("start_dim", 0), "end": _Setting("end_dim", -1)},
-    ),
-    _Kind("adaptive_avg_pool", (nn.AdaptiveAvgPool2d,), ("adaptive_avg_pool2d",), _SIZE),
-    _Kind("adaptive_max_pool", (nn.AdaptiveMaxPool2d,), ("adaptive_max_pool2d",), _SIZE),
-    _Kind(
-        "avg_pool",
-        (nn.AvgPool2d,),
-        ("avg_pool2d",),
-        {**_WINDOW, **_CEIL, "include": _Setting("count_include_pad", True, bool)},
-    ),
-    _Kind(
-        "max_pool",
-        (nn.MaxPool2d,),
-        ("max_pool2d",),
-        {**_WINDOW, "dilation": _Setting("dilation", 1), **_CEIL},
-    ),
-    _Kind(
-        "upsample",
-        (nn.Upsample,),
-        ("interpolate",),
-        {
-            "size": _Setting("size"),
-            "scale": _Setting("scale_factor"),
-            "mode": _Setting("mode", "nearest"),
-            "align": _Setting("align_corners"),
-        },
-    ),
-    _Kind(
-        "pad",
-        (nn.ZeroPad2d, nn.ConstantPad2d),
-        (),
-        {"padding": _Setting("padding", None, tuple), "value": _Setting("value", 0.0)},
-    ),
-    _Kind("unsqueeze", (), ("unsqueeze",), {"dim": _Setting("dim")}),
-    _Kind(
-        "squeeze",
-        (),
-        ("squeeze",),
-        {"dims": _Setting("dim", (), lambda dim: () if dim is None else _dims(dim))},
-    ),
-    _Kind("mean", (), ("mean",), _REDUCED),
-    _Kind("sum", (), ("sum",), _REDUCED),
-    _Kind("amax", (), ("amax",), _REDUCED),
-    _Kind("unbind", (), ("unbind",), {"dim": _Setting("dim", 0)}),
-    _Kind("chunk", (), ("chunk",), {"count": _Setting("chunks"), "dim": _Setting("dim", 0)}),
-)
-_LAYERS = {layer: kind for kind in _SIMPLE for layer in kind.layers}
-_FUNCTIONS = {name: kind for kind in _SIMPLE for name in kind.calls}
 
 # Functions that are a layer when they are given its weights, and how their arguments are called.
 _FUNCTIONAL = {
@@ -318,8 +181,8 @@ _BUILT: dict[str, Callable[[dict[str, Any], dict[str, Tensor]], nn.Module]] = {
 def _built_conv(given: dict[str, Any], weight: Tensor) -> nn.Module:
     groups = given.get("groups", 1)
     padding = given.get("padding", 0)
-    sizes = _pair(given.get("stride", 1)), padding if isinstance(padding, str) else _pair(padding)
-    dilation = _pair(given.get("dilation", 1))
+    sizes = pair(given.get("stride", 1)), padding if isinstance(padding, str) else pair(padding)
+    dilation = pair(given.get("dilation", 1))
     kernel = (weight.shape[2], weight.shape[3])
     return nn.Conv2d(weight.shape[1] * groups, weight.shape[0], kernel, *sizes, dilation, groups)
 
@@ -355,13 +218,13 @@ def _name(node: fx.Node) -> str:
 
 def known_layers() -> str:
     """The layers that can be written down, as a list for people."""
-    kinds = sorted(kind.__name__ for kind in (*_KINDS, *_LAYERS, nn.MultiheadAttention))
+    kinds = sorted(kind.__name__ for kind in (*_KINDS, *LAYERS, nn.MultiheadAttention))
     return ", ".join((*kinds, *SKIPPED))
 
 
 def known_calls() -> str:
     """The functions, operators and methods of tensors that can be written down, as a list for people."""
-    names = {*_FUNCTIONAL, *_FUNCTIONS, *_BINARY, *_POWERS, *_PRODUCTS, *_BY_DIMS, *_CALLS} - {"getattr"}
+    names = {*_FUNCTIONAL, *FUNCTIONS, *_BINARY, *_POWERS, *_PRODUCTS, *_BY_DIMS, *_CALLS} - {"getattr"}
     return ", ".join(sorted(name for name in names if name[1:] not in _BINARY))  # iadd is add
 
 
@@ -386,8 +249,8 @@ def function_call(node: fx.Node) -> Call | None:
 
 
 def _function_call(name: str, node: fx.Node) -> Call | None:
-    if name in _FUNCTIONS:
-        kind = _FUNCTIONS[name]
+    if name in FUNCTIONS:
+        kind = FUNCTIONS[name]
         return kind.op, kind.read(lambda place, key, default: _given(node, place, key, default))
     if name in _BINARY:
         return _binary(_BINARY[name], node)
@@ -483,7 +346,7 @@ def _addcmul(node: fx.Node) -> Call | None:
 
 def _norm(node: fx.Node, order: str) -> Call | None:
     """The norm of the numbers along some axes, its order called so; linalg.norm has one of matrices under the same name."""
-    given, dims = _given(node, 1, order), _dims(_given(node, 2, "dim"))
+    given, dims = _given(node, 1, order), dims_of(_given(node, 2, "dim"))
     if _name(node) == "linalg_norm" and given is not None and len(dims) > 1:
         return None
     number = 2.0 if given in (None, "fro") else float(given)

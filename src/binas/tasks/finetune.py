@@ -169,6 +169,7 @@ def open_tuned(run: Run, network: str | Path) -> TunedNetwork:
     from binas.supernet.static import StaticNetwork
     from binas.training.checkpoint import load_checkpoint, load_weights, weights_digest
     from binas.training.loop import WEIGHTS
+    from binas.training.phases import FINETUNE
 
     folder = Path(network) if exists(Path(network) / NETWORK) else network_folder(run.folder, str(network))
     if not exists(folder / NETWORK):
@@ -179,10 +180,10 @@ def open_tuned(run: Run, network: str | Path) -> TunedNetwork:
         )
     record = read_network(folder)
     built = StaticNetwork.from_architecture(run.space, run.space.parse(record.architecture))
-    load_weights(built, load_checkpoint(folder / "finetune", WEIGHTS).tensors, str(folder))
+    load_weights(built, load_checkpoint(folder / FINETUNE, WEIGHTS).tensors, str(folder))
     if weights_digest(built) != record.weights:
         raise FileError(
-            f"{folder / NETWORK} belongs to other weights than those in {folder / 'finetune'}: fine-tuning was done again "
+            f"{folder / NETWORK} belongs to other weights than those in {folder / FINETUNE}: fine-tuning was done again "
             "and not finished. `binas finetune` with the same settings finishes it."
         )
     return TunedNetwork(folder, record, built.eval(), new=False)

@@ -14,7 +14,7 @@ from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import DATA, HEAVIEST, MODEL, SUPERNET
 from binas.tasks.outlook import Amount, Outlook, SecondsOf
 from binas.training.config import EASING, TrainSettings
-from binas.training.judgement import HeldOut, ModelRecord
+from binas.training.judgement import ModelRecord
 
 if TYPE_CHECKING:
     from binas.run.config import Change
@@ -45,21 +45,20 @@ def do_heaviest(run: Run, team: Team, progress: Progress) -> None:
     """Phase 1 in one process of a team; of a given model it is also written down how good it is."""
     from binas.training.phases import train_heaviest
 
-    heaviest = train_heaviest(run.space, bench(run, progress, team))
+    where = bench(run, progress, team)
+    heaviest = train_heaviest(run.space, where)
     if run.settings(TrainSettings).start is not None:
-        _judge_model(run, heaviest, team)
+        _judge_model(run, heaviest, where)
 
 
-def _judge_model(run: Run, heaviest: Supernet, team: Team) -> None:
-    """What the given model gets right of validation and test images, with a new classifier after it was trained."""
+def _judge_model(run: Run, heaviest: Supernet, where: Bench) -> None:
+    """Write down what the given model gets right, with a new classifier after that was trained."""
     from binas.supernet.network import extract
-    from binas.training.evaluation import accuracy, device_of
+    from binas.training.tuned import held_out
 
-    network, device = extract(heaviest, run.space.extreme()).eval(), device_of(heaviest)
-    parts = (run.data.validation, run.data.test)
-    validation, test = (accuracy(network, run.data, part, device, team) for part in parts)
-    if team.first:
-        MODEL.write(run, ModelRecord(judgement=HeldOut(validation, test)))
+    found = held_out(extract(heaviest, run.space.extreme()).eval(), where)
+    if where.team.first:
+        MODEL.write(run, ModelRecord(judgement=found))
 
 
 def _train_supernet(run: Run, progress: Progress) -> None:
@@ -95,9 +94,10 @@ def train_run(
 ) -> Run:
     """Start a run, or open it, and train."""
     from binas.run.engine import advance
-    from binas.run.start import configure, create_run
+    from binas.run.start import around_limits, configure, create_run
 
     run = create_run(folder, configure(folder, config, changes), redo, progress, [TRAIN])
+    run = around_limits(run, progress)
     advance(run, TRAIN.steps, progress)
     return run
 

@@ -64,6 +64,7 @@ from binas.training.reporting import Reporter
 from binas.training.team import ALONE, Team, on_cpu
 
 Network = TypeVar("Network", bound=nn.Module)
+FINETUNE = "finetune"  # folder of phase 3 in that of a network
 
 
 @dataclass(frozen=True)
@@ -249,7 +250,12 @@ def fine_tune(
     :func:`teacher_of`, given where several networks are fine-tuned, so that its logits are computed once.
     """
     space = supernet.space
-    network = _starting_network(supernet, heaviest, architecture, bench, phase)
+    finished = has_checkpoint(bench.folder / FINETUNE, WEIGHTS)  # then any weights do: they are read
+    network = (
+        StaticNetwork.from_architecture(space, architecture)
+        if finished
+        else _starting_network(supernet, heaviest, architecture, bench, phase)
+    )
     taught_by = teacher or teacher_of(heaviest, bench.data, phase.distillation, team=bench.team)
 
     def loss_of(model: nn.Module, step: Step) -> Tensor:
@@ -257,7 +263,7 @@ def fine_tune(
 
     job = _job(
         bench,
-        "finetune",
+        FINETUNE,
         network,
         loss_of,
         partial(_validated, bench),

@@ -26,7 +26,7 @@ def test_samples_repeat_with_their_seed():
     one, two = (answer("space", "sample", "demo", "--count", 3, "--seed", 5) for _ in range(2))
     assert one == two
     assert len(one) == 3
-    assert "ir_r1_k" in said("space", "sample", "demo", "--form", "blocks")
+    assert "er_r1_k" in said("space", "sample", "demo", "--form", "blocks")
 
 
 def test_schemas_are_printed():

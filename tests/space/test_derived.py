@@ -78,18 +78,25 @@ def test_a_stage_is_divided_where_its_shape_changes() -> None:
 
 def test_what_cannot_shrink_goes_to_stem_and_head() -> None:
     space = space_from_network(
-        described("[['ds_k3_c16'], ['ir_k3_s2_e2_c24'], ['er_k3_e2_c24'], ['cn_k1_c64']]")
+        described("[['ds_k3_c16'], ['ir_k3_s2_e2_c24'], ['dsa_k3_c24'], ['cn_k1_c64']]")
     )
     assert space.stem == ("cn_k3_s2_c32_nre", "ds_r1_k3_s1_e1_c16")
-    assert space.head == ("er_r1_k3_s1_e2_c24", "cn_r1_k1_s1_c64")
+    assert space.head == ("dsa_r1_k3_s1_e1_c24", "cn_r1_k1_s1_c64")
     assert len(space.stages) == 1
+
+
+def test_fused_blocks_shrink_too() -> None:
+    space = space_from_network(described("[['er_k3_s2_e4_c24', 'er_k5_e4_c24'], ['ir_k3_s2_e2_c32']]"))
+    assert [stage.get("fused", False) for stage in space.stages] == [True, False]
+    assert space.parse("e2.667k3-e2.667k5_e2k3")
+    assert [config.name for config in space.stages[0].blocks[1]][-2:] == ["e4k3", "e4k5"]
 
 
 @pytest.mark.parametrize(
     ("blocks", "says"),
     [
         ("[['ds_k3_c16'], ['cn_k1_c64']]", "no block of mine can be made smaller"),
-        ("[['ir_k3_c24'], ['er_k3_e2_c24'], ['ir_k3_c24']]", "'er_r1_k3_s1_e2_c24' between blocks"),
+        ("[['ir_k3_c24'], ['dsa_k3_c24'], ['ir_k3_c24']]", "'dsa_r1_k3_s1_e1_c24' between blocks"),
         ("[['ir_k3_e2_c32_noskip']]", "would become"),
     ],
 )

@@ -79,6 +79,19 @@ MIXED = make(
         stage("s2", [1, 2], 16, {"expansion": [2, 3], "se": [False, True]}, family="mbconv", stride=2),
     ],
 )
+FUSED = make(
+    "fused",
+    [
+        stage("s1", [1, 2], 8, {"expansion": [0.5, 1, 4], "kernel": [3, 5]}, fused=True, activation="re"),
+        stage(
+            "s2",
+            [1, 2, 3],
+            16,
+            {"fused": [False, True], "expansion": [1, 3], "kernel": [3, 5], "se": [False, True]},
+            stride=2,
+        ),
+    ],
+)
 TENSORFLOW = make(
     "tensorflow",
     [
@@ -115,7 +128,7 @@ TENSORFLOW = make(
     },
 )
 OFA = replace(load_space("ofa-mbv3"), classes=5)
-SPACES = {space.name: space for space in (MBCONV, SOME_SQUEEZE, BOTTLENECK, MIXED, TENSORFLOW)}
+SPACES = {space.name: space for space in (MBCONV, SOME_SQUEEZE, BOTTLENECK, MIXED, FUSED, TENSORFLOW)}
 
 
 def scramble(net: nn.Module, seed: int = 0) -> None:

@@ -81,6 +81,13 @@ def positive(value: OptionValue | None, key: str, where: str) -> float:
     return float(value)
 
 
+def switched(value: OptionValue | None, key: str, where: str) -> bool:
+    """An option that must be on or off."""
+    if not isinstance(value, bool):
+        raise SpaceError(f"{where}: {key} must be on or off, got {value!r}.")
+    return value
+
+
 def activation(value: OptionValue | None, where: str) -> str:
     """An option that must name an activation of the block-string grammar."""
     if value not in ACTIVATIONS:

@@ -18,7 +18,7 @@ from binas.space.space import Config, OptionValue, SearchSpace, Stage, make_opti
 
 SHARES = (1 / 3, 2 / 3, 1.0)
 LEAST_KERNEL = 3
-ELASTIC = {"ir": "mbconv", "bt": "bottleneck"}
+ELASTIC = {"ir": "mbconv", "er": "mbconv", "bt": "bottleneck"}
 
 Row = list[BlockCode]
 
@@ -35,7 +35,7 @@ def space_from_network(
 
     Stages have 1 to as many blocks as theirs; a block's inner width is one of ``shares`` of its own (1 is always among
     them; expansions stay at 1 or above), its kernel 3 up to its own, squeeze-excite on or off where it has it. What
-    stands before the first ``ir`` or ``bt`` block goes to the stem, what stands after the last to the head.
+    stands before the first ``ir``, ``er`` or ``bt`` block goes to the stem, what stands after the last to the head.
     ``classes`` and ``resolution`` are the network's own where they are not given.
     """
     if not shares or not all(0 < share <= 1 for share in shares):
@@ -113,6 +113,7 @@ def _stage(name: str, row: Row, width: int, shares: Sequence[float]) -> Stage:
         "channels": first.channels,
         "stride": first.stride,
         "activation": first.activation,
+        **({"fused": True} if first.kind == "er" else {}),
     }
     return Stage(name, tuple(range(1, len(row) + 1)), blocks, make_options(attributes))
 
@@ -132,7 +133,7 @@ def _configs(code: BlockCode, inputs: int, shares: Sequence[float]) -> Iterator[
 
 def _ratios(code: BlockCode, inputs: int, shares: Sequence[float]) -> list[float]:
     """Expansions (or ratios of a bottleneck) of different widths, the block's own last."""
-    least = min(1.0, code.expansion) if code.kind == "ir" else 0.0
+    least = min(1.0, code.expansion) if code.kind in ("ir", "er") else 0.0
     chosen: dict[int, float] = {}
     for share in shares:
         ratio = code.expansion if share == 1 else round(code.expansion * share, 3)

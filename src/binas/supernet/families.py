@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import groupby
 
 from torch import Tensor, nn
 
@@ -54,6 +55,61 @@ class ElasticBlock(nn.Module, ABC):
         """Run rows sorted by rank of config, each group with its own; groups are (config, rows) in order."""
         rows = parts(x, [own.stop - own.start for _, own in groups])
         return joined([self(own, config) for (config, _), own in zip(groups, rows, strict=True)])
+
+
+class MixedBlock(ElasticBlock):
+    """Elastic blocks side by side, each for some of the configs: choices that share no weights."""
+
+    def __init__(self, blocks: Sequence[tuple[ElasticBlock, Sequence[int]]]) -> None:
+        """``blocks`` with the numbers of their configs here, each in the block's own order."""
+        super().__init__()
+        self.blocks = nn.ModuleList(block for block, _ in blocks)
+        where = {number: (i, own) for i, (_, mine) in enumerate(blocks) for own, number in enumerate(mine)}
+        self.configs = len(where)
+        self.places = tuple(where[number] for number in range(self.configs))
+
+    def _at(self, config: int) -> tuple[ElasticBlock, int]:
+        """The block of a config, and its number there."""
+        place, own = self.places[config]
+        block = self.blocks[place]
+        assert isinstance(block, ElasticBlock)
+        return block, own
+
+    def forward(self, x: Tensor, config: int) -> Tensor:
+        """One config for all rows."""
+        block, own = self._at(config)
+        out: Tensor = block(x, own)
+        return out
+
+    def rank(self) -> tuple[int, ...]:
+        """Block after block, each as it ranks its own."""
+        keys = [(self.places[i][0], self._at(i)[0].rank()[self.places[i][1]]) for i in range(self.configs)]
+        return tuple(sorted(keys).index(key) for key in keys)
+
+    def run(self, x: Tensor, groups: Sequence[Group]) -> Tensor:
+        """Every block with the groups that are its own."""
+        outputs = []
+        for place, alike in groupby(groups, lambda group: self.places[group[0]][0]):
+            mine = list(alike)
+            first, last = mine[0][1].start, mine[-1][1].stop
+            own = [(self.places[c][1], slice(r.start - first, r.stop - first)) for c, r in mine]
+            outputs.append(self.blocks[place].run(x[first:last], own))  # type: ignore[operator]
+        return joined(outputs)
+
+    def static(self, config: int) -> nn.Module:
+        """The plain block of one config."""
+        block, own = self._at(config)
+        return block.static(own)
+
+    def absorb(self, plain: nn.Module, config: int) -> None:
+        """Give a plain block to the one whose config it is."""
+        block, own = self._at(config)
+        block.absorb(plain, own)
+
+    def start_from(self, config: int) -> None:
+        """The block of this config starts from it; the others have no weights in common with it."""
+        block, own = self._at(config)
+        block.start_from(own)
 
 
 def body_of(plain: nn.Module, wanted: nn.Module) -> list[nn.Module]:

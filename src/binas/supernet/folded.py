@@ -21,9 +21,9 @@ from binas.supernet.plain import padded
 from binas.supernet.rows import as_images, as_rows
 
 if TYPE_CHECKING:
-    from binas.supernet.mbconv import Choice, ElasticMBConv
+    from binas.supernet.inverted import Choice, Run
+    from binas.supernet.mbconv import ElasticMBConv
 
-Run = tuple["Choice", slice]
 ROW_STEP = 4
 
 

@@ -3,14 +3,22 @@
 ``ir`` expand 1x1, depth-wise k x k, squeeze-excite, project 1x1 (paper appendix A, B); ``ds`` and ``dsa`` have
 no expansion, and ``dsa`` ends with an activation; ``er`` expands by a k x k convolution instead of a depth-wise
 one; ``cn`` is one convolution; ``mp`` (not timm's) is the largest of k x k values, as after ResNet's first
-convolution. Stages are made of ``ir``. A residual connection needs stride 1, equal channels
-and no ``noskip``; ``cn`` has none.
+convolution. Stages are made of ``ir``, or of ``er`` where the option ``fused`` is on. A residual connection needs
+stride 1, equal channels and no ``noskip``; ``cn`` has none.
 """
 
 from __future__ import annotations
 
 from binas.base.errors import SpaceError
-from binas.space.codes import DEFAULT_ACTIVATION, BlockCode, activation, positive, round_channels, whole
+from binas.space.codes import (
+    DEFAULT_ACTIVATION,
+    BlockCode,
+    activation,
+    positive,
+    round_channels,
+    switched,
+    whole,
+)
 from binas.space.families._base import Family
 from binas.space.families.layers import BlockShape, ConvShape, Layer, MaxPoolShape, SqueezeShape
 from binas.space.rules import NetworkRules
@@ -18,7 +26,7 @@ from binas.space.space import Config, OptionValue, Stage
 
 
 def mbconv_code(stage: Stage, block: int, config: Config) -> BlockCode:
-    """The ``ir`` block of a config."""
+    """The ``ir`` block of a config, or the ``er`` block where it is fused."""
     options = stage.block_options(block, config)
     where = f"config {config.name!r} of stage {stage.name!r}"
     if options.get("channels") is None or options.get("op"):
@@ -26,7 +34,7 @@ def mbconv_code(stage: Stage, block: int, config: Config) -> BlockCode:
             f"{where} has no block string: it needs the keys channels, stride, kernel and expansion."
         )
     return BlockCode(
-        kind="ir",
+        kind="er" if switched(options.get("fused", False), "fused", where) else "ir",
         kernel=whole(options.get("kernel", 3), "kernel", where),
         stride=whole(options.get("stride", 1), "stride", where),
         channels=whole(options["channels"], "channels", where),

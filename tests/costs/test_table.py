@@ -1,10 +1,11 @@
 """What ``measure`` makes of its settings: tables read, measured once, or once for each variant."""
 
+import os
 from types import SimpleNamespace
 
 import pytest
 
-from binas.base.errors import TableError
+from binas.base.errors import FileError, TableError
 from binas.base.progress import Progress
 from binas.costs import measure as measuring
 from binas.costs.table import MeasureSettings, measure_costs, write_costs
@@ -37,6 +38,21 @@ def test_one_setting_is_a_plain_table(measured, tmp_path):
     assert table.variants == {}
     assert measured == [("onnxruntime", 1, "costs.json.journal")]
     assert set(load_costs(tmp_path / "costs.json", SPACE).costs) >= {"latency", "macs", "params"}
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "link"])
+def test_nothing_is_measured_or_kept_beside_what_is_no_file(measured, tmp_path, kind):
+    """Samples are kept beside a table while it is measured: beside a pipe, a device or a link out they have no place."""
+    out = tmp_path / "below" / "costs.json"
+    out.parent.mkdir()
+    if kind == "pipe":
+        os.mkfifo(out)
+    else:
+        out.symlink_to("/dev/null" if kind == "device" else "../elsewhere.json")
+    with pytest.raises(FileError, match=r"cannot write .*costs\.json: it is (not a regular file|a link to)"):
+        write_costs(SPACE, MeasureSettings(), out, Progress())
+    assert measured == []
+    assert list(out.parent.iterdir()) == [out]
 
 
 def test_several_are_variants_and_the_search_chooses(measured, tmp_path):

@@ -138,6 +138,24 @@ class TestOtherImages:
         with pytest.raises(TableError, match=r"samples\.json was measured on other images"):
             open_folder(tmp_path).samples  # noqa: B018
 
+    @pytest.mark.parametrize("content", ['{"my": [1, 2]}', "[1, 2]", "no JSON", "", None])
+    def test_beside_tables_a_file_of_that_name_may_be_of_somebody_else(
+        self, tmp_path: Path, content: str | None
+    ) -> None:
+        path = self.tables(tmp_path, "one", "one") / "data.json"
+        path.mkdir() if content is None else path.write_text(content)
+        assert load(tmp_path).images is None
+        (tmp_path / "config.yaml").write_text("")  # a run: now it is its record, and damaged
+        with pytest.raises(FileError, match=r"data\.json"):
+            load(tmp_path)
+
+    def test_a_record_that_is_damaged_is_told_beside_tables_too(self, tmp_path: Path) -> None:
+        self.record(self.tables(tmp_path, "one", "one"), "one")
+        path = tmp_path / "data.json"
+        path.write_text(path.read_text()[:-20])
+        with pytest.raises(FileError, match="not complete JSON"):
+            load(tmp_path)
+
     @pytest.mark.parametrize("split", ["one", None])
     def test_without_a_record_tables_of_one_split_are_used(self, tmp_path: Path, split: str | None) -> None:
         assert load(self.tables(tmp_path, "one", split)).samples

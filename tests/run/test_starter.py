@@ -69,6 +69,17 @@ def test_nothing_is_overwritten(tmp_path, there):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["photos", there])
 
 
+@pytest.mark.parametrize("target", ["/dev/null", "../elsewhere.yaml"])
+def test_nothing_is_put_beside_what_cannot_be_written(tmp_path, target):
+    folder, place = images(tmp_path / "photos", 20), tmp_path / "here"
+    place.mkdir()
+    (place / "mine.yaml").symlink_to(target)
+    with pytest.raises(FileError, match=r"mine\.yaml"):
+        write_starter(place / "mine.yaml", folder, probing=None)
+    assert [path.name for path in place.iterdir()] == ["mine.yaml"]
+    assert not (tmp_path / "elsewhere.yaml").exists()
+
+
 def test_what_is_no_folder_of_images(tmp_path):
     with pytest.raises(DataError):
         look(tmp_path / "nothing")

@@ -1,5 +1,6 @@
 """Limits on costs that are a maximum (peak memory): exact everywhere, against brute force."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +23,7 @@ from binas.search.surroundings import prices
 from binas.search.verify import verify
 from binas.space import enumerate_all
 from binas.tables import Column
-from binas.testing import brute_force, brute_force_frontier, small_space
+from binas.testing import brute_force, brute_force_frontier, make_problem, make_space, small_space
 from binas.testing.brute_force import all_values, feasible_mask
 from binas.testing.cases import PLAIN, make_cost, random_column
 
@@ -282,3 +283,21 @@ def test_matrices_refuse_what_is_no_sum(form):
 def test_lower_limits_are_refused():
     with pytest.raises(ProblemError, match="memory is a maximum over blocks; it takes only upper limits"):
         memory_problem(*parse_limits("memory>=3kB", memory_problem().space, memory_problem().costs))
+
+
+def test_the_error_of_a_frontier_of_a_maximum_is_the_widest_gap_of_its_answers(monkeypatch):
+    """Answers count as proven at 1e-6 points; a frontier of such answers is not exact."""
+    module = sys.modules["binas.search.frontier"]
+    plain = module.solve
+
+    def with_gap(*args, **settings):
+        result = plain(*args, **settings)
+        return replace(result, bound=None if result.accuracy is None else result.accuracy + 5e-7)
+
+    monkeypatch.setattr(module, "solve", with_gap)
+    problem = make_problem(make_space(2, 2, 3), 1)
+    costs = {"latency": replace(problem.costs["latency"], combine="max")}
+    found = frontier(replace(problem, costs=costs, limits=()), "latency")
+    assert len(found)
+    assert found.error == pytest.approx(5e-7, rel=1e-3)
+    assert not found.exact

@@ -8,7 +8,7 @@ from binas.base.errors import ProblemError
 from binas.base.interval import Interval, Taken
 from binas.search import Limit, SearchProblem, Status, evaluate, solve
 from binas.search.alternatives import best_architectures
-from binas.search.on_device import first_kept, keep_limits
+from binas.search.on_device import BUSY_SESSIONS, SWING, first_kept, keep_limits
 from binas.space import load_space
 from binas.tables.verification import Verification
 from binas.testing.paper_example import paper_contributions, paper_costs
@@ -221,6 +221,97 @@ def test_not_confirmed_is_the_best_that_the_least_factor_would_keep():
     assert done.result.architecture not in (None, slow)
     (reading,) = done.unconfirmed
     assert reading.predicted == pytest.approx(LEAST, rel=1e-5)
+
+
+class Swinging(Busy):
+    """A busy machine that is slower by ``growth`` with every session: no network is ever shown to keep its limit."""
+
+    growth: float = 1.02
+
+    def __call__(self, cost, architecture):
+        reading, more = super().__call__(cost, architecture), self.growth**self.built
+        return Taken(
+            *(more * value for value in (reading.value, reading.low, reading.high)), reading.disturbance
+        )
+
+
+class TestAMachineThatStaysBusyHasAnEnd:
+    """Counted in sessions, each of which is limited in time: no clock decides."""
+
+    def rested(self, asked, device, names=("latency",)):
+        rests = []
+        return loop(device, asked, names, rest=lambda: rests.append(device.built)), rests
+
+    @pytest.mark.parametrize("disturbance", [0.5, 0.0])
+    def test_so_many_sessions_one_rest_and_it_says_that_the_machine_was_busy(self, disturbance):
+        asked = tight()
+        device = Swinging(asked, factor=1.2)
+        device.disturbance = disturbance
+
+        def slower(cost, architecture):  # a control that is slower counts as much as one that is disturbed
+            return replace(device(cost, architecture), disturbance=disturbance, slower=1.2)
+
+        rests = []
+        done = loop(slower, asked, rest=lambda: rests.append(device.built))
+        assert rests == [2]
+        assert device.built <= BUSY_SESSIONS
+        assert not done.kept
+        assert "is not confirmed: the machine" in done.sentence()
+
+    def test_it_ends_while_there_are_networks_left_to_try(self):
+        asked = SearchProblem.build(CONTRIBUTIONS, verified(5.0), [Limit("latency", 3 * LEAST)])
+        device = Swinging(asked, factor=1.2)
+        device.growth = 1.1
+        done, rests = self.rested(asked, device)
+        assert device.built == BUSY_SESSIONS
+        assert rests == [2]
+        assert [step.sessions for step in done.steps] == [3, 2, 1]
+        assert done.steps[-1].predicted > 1.1 * LEAST
+        assert "the machine was busy" in done.sentence()
+
+    def test_each_of_several_limits_is_read_at_least_once(self):
+        limits = [Limit("latency", 3 * LEAST), Limit("params", 0.9 * COSTS["params"].range(SPACE)[1])]
+        asked = SearchProblem.build(CONTRIBUTIONS, verified(5.0), limits)
+        device = Swinging(asked, factor=1.5)
+        done, _ = self.rested(asked, device, ("latency", "params"))
+        assert BUSY_SESSIONS <= device.built <= BUSY_SESSIONS + 1
+        assert len(done.steps) % 2 == 0
+
+    def test_beside_other_work_the_limit_is_tightened_with_some_room(self):
+        asked = SearchProblem.build(CONTRIBUTIONS, verified(5.0), [Limit("latency", 3 * LEAST)])
+        first, second = self.rested(asked, Busy(asked, factor=1.5))[0].steps
+        assert second.kept
+        assert second.limit == pytest.approx(first.predicted * first.asked / first.high * (1 - SWING))
+
+    def test_a_quiet_device_that_is_slower_is_measured_until_the_limit_is_kept(self):
+        """No verified error explains it, so there is a rest, but one only."""
+        asked = SearchProblem.build(CONTRIBUTIONS, verified(1.0), [Limit("latency", 3 * LEAST)])
+        device = Device(asked, factor=1.0, offset=LEAST)
+        done, rests = self.rested(asked, device)
+        assert done.kept
+        assert rests == [2]
+        assert device.built > BUSY_SESSIONS
+
+    def test_where_nothing_can_be_said_it_says_why_no_other_was_tried(self):
+        """Slower than other work explains, whatever is built."""
+        limit = 3.8 * LEAST
+        asked = SearchProblem.build(CONTRIBUTIONS, verified(5.0), [Limit("latency", limit)])
+        done = loop(lambda *_: Taken(*(3.5 * limit,) * 3, 0.5), asked, rest=lambda: None)
+        assert done.result.architecture is None
+        assert "3 were built, and no other was tried, because the machine stayed busy" in done.sentence()
+
+    def test_of_preferred_networks_the_first_is_still_built(self):
+        asked = SearchProblem.build(CONTRIBUTIONS, verified(5.0), [Limit("latency", 3 * LEAST)])
+        device = Swinging(asked, factor=1.2)
+        device.growth = 1.1
+        done = self.rested(asked, device)[0].result
+        near = best_architectures(done.problem, 4).items[1:]
+        found = first_kept(asked, ["latency"], device, done, near)
+        assert device.built == BUSY_SESSIONS + 1
+        assert found.architecture == done.architecture
+        quick = Device(asked, factor=0.5)  # quiet again
+        found = first_kept(asked, ["latency"], quick, done, near)
+        assert (quick.built, found.architecture) == (1, near[0].architecture)
 
 
 def test_a_slower_device_is_known_by_the_control():

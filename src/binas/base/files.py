@@ -254,9 +254,13 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def check_replaceable(path: Path) -> None:
-    """Refuse what is there and no regular file, where a file is to be replaced: a folder, a pipe, a device."""
+    """Refuse what is there and no regular file, where a file is to be replaced: a folder, a pipe, a device, a link out.
+
+    Whoever puts other files beside one, or works for long before it is written, asks this first.
+    """
     if exists(path) and not is_regular(path):
         raise _not_regular("write", path, "Give the path of another file")
+    _linked_file(path)
 
 
 def is_unfinished(path: Path) -> bool:

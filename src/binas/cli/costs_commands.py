@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from binas.base.errors import FileError, MeasureError
-from binas.base.files import exists, remove
+from binas.base.files import check_replaceable, exists, remove
 from binas.cli.options import Plot, Space, command, with_options
 from binas.cli.output import Reply, say, table
 from binas.cli.views import check_plot, show_costs, with_plot
@@ -183,6 +183,7 @@ def verify(
 
     check_plot(plot, settings.samples)
     check_out(file, overwrite=True)
+    check_replaceable(file)
     if settings.samples == 0:
         raise MeasureError("--samples: give at least 1 network to hold the table against.")
     costs, journal = _load(file, space), file.with_name(f"{file.name}.journal")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, field_validator
 
 from binas.base.errors import TableError
-from binas.base.files import listed, remove
+from binas.base.files import check_replaceable, listed, remove
 from binas.base.progress import Progress
 from binas.base.settings import OneOrMore
 from binas.costs.analytic import counted_costs
@@ -103,6 +103,8 @@ def measure_costs(
     if settings.table is not None:
         given = load_costs(settings.table, space)
         return CostTable(space, {**counted, **given.costs}, given.variants)
+    if settings.measures:
+        check_replaceable(out)
     measured = {
         name: _measure(
             space, settings, how, out.with_name(f"{out.name}{JOURNAL}{number or ''}"), fresh, progress

@@ -8,11 +8,12 @@ from functools import cached_property
 from pathlib import Path
 
 from binas.base.errors import FileError, SpaceError, TableError
-from binas.base.files import exists, is_folder
+from binas.base.files import exists, is_folder, is_regular, open_regular, reading
 from binas.costs.analytic import counted_costs
 from binas.estimators._base import Estimator
 from binas.estimators.choosing import Choice, choose_estimator
 from binas.estimators.registry import make_estimator
+from binas.report.assemble import CONFIG
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
 from binas.space.files import builtin_names, load_space
@@ -24,6 +25,8 @@ from binas.tables.samples import Samples, load_samples
 from binas.tables.spreadsheet import costs_data_from_csv
 from binas.tasks._base import AUTO
 from binas.tasks.artefacts import CHOICE, CONTRIBUTIONS, COSTS, DATA, SAMPLES, SPACE, Table
+
+RECORD_HEAD = 200  # bytes within which a record of images names their fingerprint, its first entry
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,20 @@ def open_folder(path: str | Path) -> Folder:
     if not is_folder(folder):
         raise FileError(f"there is no folder {folder}. `binas example paper {folder}` makes one to try.")
     space, record = load_space(_find(folder, SPACE.file)), folder / DATA.file
-    return Folder(folder, space, DATA.load(record, space).fingerprint if exists(record) else None)
+    return Folder(folder, space, DATA.load(record, space).fingerprint if _is_record(record) else None)
+
+
+def _is_record(path: Path) -> bool:
+    """Whether there is a run's record of its images: in a run always, beside tables only a file that begins like one.
+
+    In a folder of tables ``data.json`` may as well be a file of somebody else, which is left alone.
+    """
+    if exists(path.with_name(CONFIG)):
+        return exists(path)
+    if not is_regular(path):
+        return False
+    with open_regular(path) as file, reading(path):
+        return b'"fingerprint"' in file.read(RECORD_HEAD)
 
 
 def _measured_on(table: Contributions | Samples) -> str | None:

@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel
 
 from binas.base.errors import ConfigError, DataError, FileError
-from binas.base.files import exists, is_folder, write_text
+from binas.base.files import check_replaceable, exists, is_folder, write_text
 from binas.base.times import duration, short_duration
 from binas.data.config import DataConfig
 from binas.data.folder import Seen, look
@@ -132,12 +132,13 @@ def write_starter(
 
 
 def _check_new(files: Sequence[Path]) -> None:
-    """Refuse to write over anything."""
+    """Refuse to write over anything, and what cannot be written, before the first of them is."""
     if not files[0].name or is_folder(files[0]):
         raise FileError(f"{files[0]} is a folder; name a file as --out, such as config.yaml.")
     for path in files:
         if exists(path):
             raise FileError(f"{path} exists; choose another --out. Nothing was changed.")
+        check_replaceable(path)
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ class Neighbourhood:
     """Architectures close to the bound of some multipliers: those whose reduced costs sum to at most a gap.
 
     Of these only what fewer than ``rank`` others beat (None: all). Raises :class:`TooManyError` for more than
-    ``most`` sums in one step, :class:`TimeUpError` past the deadline.
+    ``most`` sums in one step (``last`` times as many in that of a frontier), :class:`TimeUpError` past the deadline.
     """
 
     padded: Padded
@@ -135,6 +135,7 @@ class Neighbourhood:
     most: int
     rank: int | None = 1
     deadline: Deadline = NEVER
+    last: int = 1
 
     @cached_property
     def reduced(self) -> Reduced:
@@ -170,17 +171,30 @@ class Neighbourhood:
         """
         stages, rank = sorted(self.stages(gap), key=len), self.rank
         if rank is None or self.padded.terms.rows != 1:
-            return self._folded(stages, np.zeros(self.padded.terms.rows), gap, rank is not None)
+            return self._folded(
+                stages, np.zeros(self.padded.terms.rows), gap, None if rank is None else 0, self.most
+            )
         halves = halved(stages)
         lows = [_lows(half, 1).sum(axis=0) for half in halves]
         (one, first), (two, second) = (
-            self._folded(half, low, gap, False) for half, low in zip(halves, lows[::-1], strict=True)
+            self._folded(half, low, gap, None, self.most)
+            for half, low in zip(halves, lows[::-1], strict=True)
         )
         self.deadline.check()
         return best_sums(one, two, float(self.padded.budget[0]), rank, self.deadline), first + second
 
-    def _folded(self, stages: list[Labels], others: Array, gap: float, last: bool) -> tuple[Labels, int]:
-        """Some stages beside ``others`` of at least that cost; where they are the ``last``, only the best matter."""
+    def frontier(self, gap: float) -> Labels:
+        """Architectures within the budgets and the gap that no other beats in value and first cost, by rising cost."""
+        stages = sorted(self.stages(gap), key=len)
+        return self._folded(stages, np.zeros(self.padded.terms.rows), gap, 1, self.last * self.most)[0]
+
+    def _folded(
+        self, stages: list[Labels], others: Array, gap: float, rows: int | None, most: int
+    ) -> tuple[Labels, int]:
+        """Some stages beside ``others`` of at least that cost, and how many sums were made.
+
+        In the last step, of at most ``most`` sums, only so many cost ``rows`` matter; None: all.
+        """
         lows, multipliers = _lows(stages, len(others)), self.at.multipliers
         after = others + np.vstack([np.cumsum(lows[::-1], axis=0)[::-1][1:], np.zeros_like(others)])
         total, count, reached = nothing(len(others)), 0, 0.0
@@ -188,9 +202,10 @@ class Neighbourhood:
             reached += float(lagrangian_values(stage.data, multipliers).max(initial=-np.inf))
             count += len(total) * len(stage)
             left, right = (stage, total) if len(total) == 1 else (total, stage)
+            last = k == len(stages) - 1
             total = sums_above(
-                left, right, multipliers, reached - gap, self.most, caps=self.padded.budget - after[k],
-                rank=self.rank, rows=0 if last and k == len(stages) - 1 else None, deadline=self.deadline,
+                left, right, multipliers, reached - gap, most if last else self.most,
+                caps=self.padded.budget - after[k], rank=self.rank, rows=rows if last else None, deadline=self.deadline,
             )  # fmt: skip
         return total, count
 

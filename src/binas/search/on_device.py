@@ -3,12 +3,18 @@
 The winner is built and measured. If the upper end of its confidence interval is above the limit, it is measured once
 more, and the quicker of the two readings counts: what disturbs a measurement only ever slows it. A reading that is further
 above the prediction than any network was when the table was verified says more about the machine than about the network:
-it is taken a third time after a rest. If that breaks the limit as well, the device is slower than its table says by the
-factor high / predicted; the limit is tightened by it and the exact search repeated, until the measured value keeps the
-limit. A limit that no network keeps by the table is set to the cheapest network's cost: none is given up before
-that one was built. Each step rules out at least the network it measured, so the loop ends. A single slow network may have
-tightened the limit too far: a winner with more than ``ROOM`` left is followed by one search with the limit its own
+it is taken a third time after a rest, once for an answer. If that breaks the limit as well, the device is slower than its
+table says by the factor high / predicted; the limit is tightened by it and the exact search repeated, until the measured
+value keeps the limit. A limit that no network keeps by the table is set to the cheapest network's cost: none is given up
+before that one was built. Each step rules out at least the network it measured, so the loop ends. A single slow network
+may have tightened the limit too far: a winner with more than ``ROOM`` left is followed by one search with the limit its own
 factor allows, and the better network is the answer.
+
+A machine that stays busy would be measured for as long as its readings swing, so its sessions are counted: after
+``BUSY_SESSIONS`` of them beside other work nothing is measured twice, and no other network is built. With sessions of at
+most t seconds (``search.seconds_per_network``) and c limits on measured costs an answer takes at most
+(BUSY_SESSIONS + c - 1) t + REST seconds beside other work, c t more for the candidate that its images prefer, and the
+time to build the networks. On a quiet machine sessions are short, and only the number of networks is limited.
 
 Where nothing keeps the limit, and readings say that the machine was not as it was when the table was made (busy, or off
 by more than the table's verified error), the answer is not confirmed rather than none: the best of the networks built that
@@ -18,8 +24,9 @@ would keep it if all were slowed by the least factor seen. Its readings are not 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from binas.base.errors import ProblemError
 from binas.base.interval import Interval, Taken
@@ -33,10 +40,15 @@ from binas.tables.conditions import NOISY
 from binas.tables.costs import Cost
 
 MOST_STEPS = 30
+BUSY_SESSIONS = (
+    6  # beside other work, for one answer: the first network's three, and those of one or two tightened for
+)
 ROOM = 0.1  # share of the limit that may be left unused before it is widened again
 STEP_BACK = 1e-6  # a tightened limit excludes the network that broke it, whatever the rounding
 
 SLOWED = 3.0  # times what the table says that a machine's other work may explain
+SWING = 0.03  # share by which a tightened limit is tightened further beside other work: the next reading may be slower again
+MOST_SESSIONS = 3  # of one network, the last after a rest
 REST = 5.0  # seconds after which a reading that no verified error explains is taken again
 
 MeasureCost = Callable[[Cost, Architecture], Taken]  # measured again as its table was, in its unit
@@ -74,7 +86,7 @@ class Reading(FileRecord):
     @property
     def in_doubt(self) -> bool:
         """Whether a broken limit may be the machine's fault: busy, slower than it was, or off by more than was verified."""
-        return not self.kept and (self.busy or self.slower > 1.0 or not self.explained)
+        return not self.kept and (_beside_work(self) or not self.explained)
 
     def remark(self) -> str:
         """What to know about this reading, for people; empty where there is nothing."""
@@ -126,11 +138,9 @@ class OnDevice:
         asked, high, predicted = (
             f"{number:.5g} {last.unit}" for number in (last.asked, last.high, last.predicted)
         )
-        end = (
-            "the search then found none that could"
-            if self.result.status is Status.INFEASIBLE
-            else "no other was tried"
-        )
+        end = "no other was tried" + (", because the machine stayed busy" if _is_over(self.steps) else "")
+        if self.result.status is Status.INFEASIBLE:
+            end = "the search then found none that could"
         return (
             f"no network keeps {last.cost} <= {asked} when measured: {built}, and {end}. The nearest takes up to "
             f"{high} where the table says {predicted}. Allow at least that much, or measure the table again on this "
@@ -168,31 +178,33 @@ def keep_limits(
     """Search, measure the winner, tighten and search again until the upper limits on ``measured`` costs are kept.
 
     ``measure`` is the device: it measures a cost of an architecture in the way the table of that cost was measured. At
-    most ``most`` networks are built; ``rest`` waits before a reading that nothing explains is taken again.
+    most ``most`` networks are built, fewer on a machine that stays busy (see ``BUSY_SESSIONS``); ``rest`` waits before a
+    reading that nothing explains is taken again.
     """
     if most < 1:
         raise ProblemError(f"at least one network must be built, not {most}.")
     asked = _upper_limits(problem, list(measured))
-    limits, tried = dict(asked), list[Tried]()
+    limits, tried, steps = dict(asked), list[Tried](), list[Reading]()
     for number in range(1, most + 1):
         result = search(_tighten(problem, limits))
         cheapest = _cheapest(result, asked, tried)
         if cheapest:
             limits |= cheapest
             result = search(_tighten(problem, limits))
-        new = _measure_winner(result, asked, limits, measure, rest)
+        new = _measure_winner(result, asked, limits, measure, steps, rest)
         tried.append(Tried(result, new))
+        steps += new
         broken = [step for step in new if not step.kept]
-        if not broken or number == most:
+        last = number == most or _is_over(steps)
+        if not broken or last:
             break
         limits |= {step.cost: _next_limit(step) for step in broken}
-    steps = [step for item in tried for step in item.readings]
     wider = {step.cost: _wider_limit(step, steps) for step in new if _has_room(step)}
-    if wider and not broken and number < most:
+    if wider and not broken and not last:
         limits |= wider
         other = search(_tighten(problem, limits))
         if _better(other, result):
-            new = _measure_winner(other, asked, limits, measure, rest)
+            new = _measure_winner(other, asked, limits, measure, steps, rest)
             steps += new
             result = other if all(step.kept for step in new) else result
     return _with_history(result, steps, tried)
@@ -232,20 +244,43 @@ def first_kept(
 ) -> SearchResult:
     """The result with the first of ``preferred`` networks that keeps the limits of ``problem`` when measured.
 
-    ``result`` is one of :func:`keep_limits`: its own network was measured, and is taken where its turn comes.
+    ``result`` is one of :func:`keep_limits`: its own network was measured, and is taken where its turn comes. On a machine
+    that stays busy it comes after the first.
     """
-    asked, steps = _upper_limits(problem, list(measured)), list(result.details.get("on_device", []))
+    asked, steps = _upper_limits(problem, list(measured)), _history(result)
     limits = asked | _upper_limits(result.problem, list(asked))
-    for item in preferred:
-        if item.architecture == result.architecture:
+    for number, item in enumerate(preferred):
+        if item.architecture == result.architecture or (number and _is_over(steps)):
             break
         other = replace(result, evaluation=item)
-        new = _measure_winner(other, asked, limits, measure)
-        steps += [step.model_dump(mode="json") for step in new]
+        new = _measure_winner(other, asked, limits, measure, steps)
+        steps += new
         if all(step.kept for step in new):
             result = other
             break
-    return replace(result, details={**result.details, "on_device": steps})
+    return _with_steps(result, steps)
+
+
+def _history(result: SearchResult) -> list[Reading]:
+    """What was measured for a result."""
+    return [Reading.model_validate(step) for step in result.details.get("on_device", [])]
+
+
+def _with_steps(result: SearchResult, steps: Iterable[Reading]) -> SearchResult:
+    """The result with what was measured for it."""
+    history = [step.model_dump(mode="json") for step in steps]
+    return replace(result, details={**result.details, "on_device": history})
+
+
+def _beside_work(session: Taken | Reading) -> bool:
+    """Whether the machine did something else meanwhile, or was slower than when the table was made, by the control."""
+    return session.disturbance > NOISY or session.slower > 1.0
+
+
+def _is_over(steps: Iterable[Reading], taken: Iterable[Taken] = ()) -> bool:
+    """Whether a busy machine was measured for long enough: the sessions of earlier networks, and of this one so far."""
+    earlier = sum(step.sessions for step in steps if _beside_work(step))
+    return earlier + sum(map(_beside_work, taken)) >= BUSY_SESSIONS
 
 
 def _has_room(step: Reading) -> bool:
@@ -270,21 +305,18 @@ def _measure_winner(
     asked: dict[str, float],
     limits: dict[str, float],
     measure: MeasureCost,
+    earlier: Sequence[Reading],
     rest: Callable[[], object] | None = None,
 ) -> list[Reading]:
-    """The winner built and measured, for each cost; nothing where there is none. Without ``rest`` at most twice."""
+    """The winner built and measured, for each cost; nothing where there is none. ``earlier`` networks used up patience."""
     winner, steps = result.evaluation, list[Reading]()
     if winner is None:
         return steps
     for name in asked:
         cost = result.problem.of_variant(result.variant).costs[name]
         explained = winner.costs[name] * (1 + _verified_error(cost))
-        taken = [measure(cost, winner.architecture)]
-        if taken[0].high > asked[name]:
-            taken.append(measure(cost, winner.architecture))
-        if rest is not None and min(item.high for item in taken) > max(asked[name], explained):
-            rest()
-            taken.append(measure(cost, winner.architecture))
+        session = partial(measure, cost, winner.architecture)
+        taken = _sessions(session, asked[name], explained, [*earlier, *steps], rest)
         best = min(taken, key=lambda item: item.high)
         steps.append(
             Reading(
@@ -306,6 +338,29 @@ def _measure_winner(
             )
         )
     return steps
+
+
+def _sessions(
+    session: Callable[[], Taken],
+    limit: float,
+    explained: float,
+    earlier: Sequence[Reading],
+    rest: Callable[[], object] | None,
+) -> list[Taken]:
+    """One session; a second where it breaks the limit; a third after a ``rest`` where nothing explains what was found.
+
+    There is one rest for an answer: a machine that is no quicker after it stays as it is. A busy machine that was measured
+    for long enough gets one session only.
+    """
+    taken = [session()]
+    if taken[0].high > limit and not _is_over(earlier, taken):
+        taken.append(session())
+    rested = any(step.sessions == MOST_SESSIONS for step in earlier)
+    unexplained = min(item.high for item in taken) > max(limit, explained)
+    if rest is not None and not rested and unexplained and not _is_over(earlier, taken):
+        rest()
+        taken.append(session())
+    return taken
 
 
 def _verified_error(cost: Cost) -> float:
@@ -334,16 +389,16 @@ def _tighten(problem: SearchProblem, limits: dict[str, float]) -> SearchProblem:
 
 
 def _next_limit(step: Reading) -> float:
-    """The limit under which a network this much slower than predicted would be kept."""
-    return step.predicted * min(step.asked / step.high, 1.0 - STEP_BACK)
+    """The limit under which a network this much slower than predicted would be kept, with some room where readings swing."""
+    room = SWING if _beside_work(step) else STEP_BACK
+    return step.predicted * min(step.asked / step.high, 1.0) * (1.0 - room)
 
 
 def _with_history(result: SearchResult, steps: list[Reading], tried: list[Tried]) -> OnDevice:
     """The result with its history; an architecture that breaks a limit is an answer only where readings are in doubt."""
-    history = {"on_device": [step.model_dump(mode="json") for step in steps]}
     if result.architecture is None or unconfirmed(str(result.architecture), result.variant, steps):
         result = _in_doubt(tried) or _none(result)
-    return OnDevice(replace(result, details={**result.details, **history}), tuple(steps))
+    return OnDevice(_with_steps(result, steps), tuple(steps))
 
 
 def _in_doubt(tried: list[Tried]) -> SearchResult | None:

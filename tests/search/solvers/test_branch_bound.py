@@ -6,6 +6,9 @@ import pytest
 from binas.estimators.objective import QuadraticObjective
 from binas.search import Limit, SearchProblem, solve
 from binas.search.network import network_of, tightened
+from binas.search.problem import evaluate
+from binas.search.result import Status
+from binas.search.solvers import Options, branch_bound
 from binas.space import enumerate_all
 from binas.testing import brute_force, small_space
 from binas.testing.cases import make_cost, quadratic_cases, random_column
@@ -71,6 +74,22 @@ def test_stopped_early_it_says_how_far_it_may_be() -> None:
     assert result.accuracy <= best + 1e-9 <= result.bound + 2e-9
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bound_of_a_proof_holds_for_what_was_left_out_as_no_better(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rounding as wide as from the second best to the best."""
+    item = problem(seed)
+    every = [evaluate(item, architecture) for architecture in enumerate_all(item.space)]
+    best, second = sorted((e for e in every if e.feasible), key=lambda e: -e.accuracy)[:2]
+    monkeypatch.setattr(branch_bound, "PROVEN", 1.1 * (best.accuracy / second.accuracy - 1.0))
+    monkeypatch.setattr(branch_bound._Search, "dive", lambda *_: None)
+    answer = branch_bound.BranchBound().solve(item, Options(warm_start=second.architecture))
+    assert answer.status is Status.OPTIMAL
+    assert answer.bound is not None
+    assert best.accuracy <= answer.bound + 1e-9
+
+
 def test_a_warm_start_is_not_forgotten() -> None:
     item = problem(4)
     best = solve(item, "branch-bound").architecture
@@ -79,8 +98,6 @@ def test_a_warm_start_is_not_forgotten() -> None:
 
 
 def test_pieces_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    from binas.search.solvers import branch_bound
-
     expected = [solve(case.problem, "branch-bound").accuracy for case in quadratic_cases()]
     for name, size in (("CHUNK", 3), ("AT_ONCE", 20), ("BEAM", 1)):
         monkeypatch.setattr(branch_bound, name, size)

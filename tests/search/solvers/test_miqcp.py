@@ -248,6 +248,20 @@ def test_optimal_needs_a_bound_that_agrees(judged):
     assert result.gap == pytest.approx(0.01)
 
 
+def test_the_bound_of_a_proof_is_what_was_proven(judged):
+    problem, best, _ = judged
+    result = solve(problem, Scripted(outcome(problem, best, bound=best.accuracy + 5e-7)))
+    assert result.status is Status.OPTIMAL
+    assert result.gap == pytest.approx(5e-7, abs=1e-9)
+
+
+def test_more_than_the_stated_gap_is_no_proof(judged):
+    problem, best, _ = judged
+    result = solve(problem, Scripted(outcome(problem, best, bound=best.accuracy + 2e-6)))
+    assert result.status is Status.STOPPED_WITH_ANSWER
+    assert result.gap == pytest.approx(2e-6, abs=1e-9)
+
+
 def test_infeasible_against_a_start_that_keeps_the_limits_is_a_false_claim(judged):
     problem, best, _ = judged
     with pytest.raises(SolverClaimError, match="infeasible"):

@@ -44,6 +44,7 @@ Ints = NDArray[np.int64]
 PROGRAM_OBJECTIVES = frozenset({"bilinear", "quadratic"})
 PAPER_SECONDS = 100.0  # what the paper gives its solver (appendix on the experimental setting)
 MAX_REPAIRS = 50
+ROUNDING = 1e-9  # relative: a bound that much above the value is the value
 PRODUCTS_A_SECOND = 50_000  # that SCIP is told of, and forgets again, at least
 
 
@@ -244,17 +245,26 @@ class ProgramSolver(Solver, ABC):
         products = count_products(smaller)
         if products > PRODUCTS_A_SECOND * deadline.left:
             stopped = Outcome(Status.STOPPED_WITHOUT_ANSWER)
-            return self._answer(stopped, None, start, {"products": products, "posed": False})
+            return self._answer(stopped, None, start, options.gap, {"products": products, "posed": False})
         program = pose(smaller)
         known = options.warm_start if options.warm_start in smaller.space else None
         with contextlib.closing(self._model(program, replace(options, warm_start=known))) as model:
             outcome, judged, repairs = run_until_kept(problem, program.space, model, deadline)
-        return self._answer(outcome, judged, start, {"nodes": outcome.nodes, "repairs": repairs})
+        details = {"nodes": outcome.nodes, "repairs": repairs}
+        return self._answer(outcome, judged, start, options.gap, details)
 
     def _answer(
-        self, outcome: Outcome, judged: Evaluation | None, start: Evaluation | None, details: dict[str, Any]
+        self,
+        outcome: Outcome,
+        judged: Evaluation | None,
+        start: Evaluation | None,
+        gap: float,
+        details: dict[str, Any],
     ) -> Answer:
-        """The claim: the better of the solver's point and the start, with what is proven about it."""
+        """The claim: the better of the solver's point and the start, with what is proven about it.
+
+        At most ``gap`` below the solver's bound it is optimal; the bound stays what it is.
+        """
         if outcome.status is Status.INFEASIBLE:
             if start is not None:
                 raise SolverClaimError(
@@ -265,15 +275,17 @@ class ProgramSolver(Solver, ABC):
         if not known:
             return Answer(Status.STOPPED_WITHOUT_ANSWER, bound=outcome.bound, details=details)
         best = max(known, key=lambda item: item.accuracy)
-        if outcome.status is Status.OPTIMAL and judged is not None and _agrees(outcome.bound, best.accuracy):
-            return Answer(Status.OPTIMAL, best.architecture, best.accuracy, best.accuracy, details)
+        proven = outcome.status is Status.OPTIMAL and judged is not None
+        proven = proven and _agrees(outcome.bound, best.accuracy, gap)
+        status = Status.OPTIMAL if proven else Status.STOPPED_WITH_ANSWER
         bound = None if outcome.bound is None else max(outcome.bound, best.accuracy)
-        return Answer(Status.STOPPED_WITH_ANSWER, best.architecture, best.accuracy, bound, details)
+        return Answer(status, best.architecture, best.accuracy, bound, details)
 
 
-def _agrees(bound: float | None, value: float) -> bool:
-    """Whether a bound equals the value computed from the tables, up to what the verifier lets pass."""
-    return bound is not None and abs(bound - value) <= TOLERANCE * max(1.0, abs(value))
+def _agrees(bound: float | None, value: float, gap: float) -> bool:
+    """Whether a bound is at most ``gap`` above the value by the tables, and below it only by what the verifier lets pass."""
+    size = max(1.0, abs(value))
+    return bound is not None and -TOLERANCE * size <= bound - value <= max(gap, ROUNDING * size)
 
 
 def ones_of(space: SearchSpace, architecture: Architecture) -> list[int]:

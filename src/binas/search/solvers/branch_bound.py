@@ -64,7 +64,8 @@ def _answer(problem: SearchProblem, search: _Search, left: float) -> Answer:
     architecture = search.architecture(search.best)
     value = evaluate(problem, architecture).accuracy
     if left <= search.enough:
-        return Answer(Status.OPTIMAL, architecture, value, value, details)
+        bound = value + max(0.0, max(left, search.dropped) - search.value)
+        return Answer(Status.OPTIMAL, architecture, value, bound, details)
     return Answer(Status.STOPPED_WITH_ANSWER, architecture, value, max(left, value), details)
 
 
@@ -109,6 +110,7 @@ class _Search:
         self.plain, self.network, self.order = plain, network, order
         self.best: Indices | None = None
         self.value = -np.inf
+        self.dropped = -np.inf  # the highest bound of what was left out as no better
         self.seen = 0
 
     @property
@@ -172,7 +174,7 @@ class _Search:
             if len(left.total) > few:
                 stack.append(left.take(slice(0, -few)))
             part = left.take(slice(-few, None))
-            part = part.take(part.bound > self.enough)
+            part = part.take(self._worth(part.bound))
             if not len(part.total):
                 continue
             if part.assigned.shape[1] == self.network.size:
@@ -188,6 +190,12 @@ class _Search:
         each = options * max(1, (self.network.size - decided - 1) * options)
         return int(max(1, min(CHUNK, HELD // self.network.size // each)))
 
+    def _worth(self, bounds: Array) -> NDArray[np.bool_]:
+        """Which bounds may lead to something better; the highest of the others is part of what is proven."""
+        worth = bounds > self.enough
+        self.dropped = max(self.dropped, float(bounds[~worth].max(initial=-np.inf)))
+        return worth
+
     def children(self, part: _Partial) -> _Partial:
         """Every option of the next variable for every partial architecture that may be better and keep the limits."""
         v, here = part.assigned.shape[1], part.open[:, 0]
@@ -197,7 +205,8 @@ class _Search:
         least = self._least(part.open[:, 1:], v + 1)
         for r, room in enumerate(self.network.room.tolist()):
             fits &= part.cost[:, r, None] + self.network.cost[r, v] + least[:, r, None] <= room
-        parents, options = np.nonzero((hope > self.enough) & fits & (here > -self.network.far / 2))
+        hope = np.where(fits & (here > -self.network.far / 2), hope, -np.inf)
+        parents, options = np.nonzero(self._worth(hope))
         self.seen += len(parents)
         step = max(1, AT_ONCE // max(1, part.open[0, 1:].size))
         cuts = [
@@ -214,7 +223,7 @@ class _Search:
         bound = total + opened.max(axis=2).sum(axis=1)
         cost = part.cost[parents] + self.network.cost[:, v, options].T
         fits = (cost + self._least(opened, v + 1) <= self.network.room).all(axis=1)
-        keep = np.flatnonzero((bound > self.enough) & fits)
+        keep = np.flatnonzero(self._worth(np.where(fits, bound, -np.inf)))
         assigned = np.column_stack([part.assigned[parents[keep]], options[keep]])
         return _Partial(assigned, total[keep], opened[keep], cost[keep], bound[keep])
 

@@ -41,7 +41,7 @@ from binas.tables.costs import Cost
 
 MOST_STEPS = 30
 BUSY_SESSIONS = (
-    6  # beside other work, for one answer: the first network's three, and those of one or two tightened for
+    6  # beside other work, for one answer: three of the first network, then one or two tighter limits
 )
 ROOM = 0.1  # share of the limit that may be left unused before it is widened again
 STEP_BACK = 1e-6  # a tightened limit excludes the network that broke it, whatever the rounding

@@ -72,7 +72,11 @@ class SearchSettings(Settings):
         description="so many of the networks that are predicted best under a limit are measured on the images of the "
         "samples, and the best of them is the answer; 1 = the one that is predicted best",
     )
-    seconds_per_network: float = Field(30.0, gt=0, description="time of one session of measuring an answer, at most; a busy machine is given six")
+    seconds_per_network: float = Field(
+        30.0,
+        gt=0,
+        description="time of one session of measuring an answer, at most; a busy machine is given six",
+    )
     seed: int = Field(0, ge=0, description="of randomised solvers")
 
     @field_validator("limits")

@@ -183,7 +183,8 @@ class TestOnceForAll:
         [
             ("", "is not a look-up table"),
             ("[1, 2]", "is not a look-up table"),
-            ("Conv-input:1x1x1-output:1x1x1: fast", "'fast', not a cost from zero up"),
+            ("Conv-input:1x1x1-output:1x1x1: fast", "'fast', not a cost from zero to 1e\\+100"),
+            ("Conv-input:1x1x1-output:1x1x1: 1.0e+308", "'1e\\+308', not a cost"),
             ("Conv-input:1x1x1-output:1x1x1: {mean: .nan}", "'nan', not a cost"),
             ("Conv-input:1x1x1-output:1x1x1: {mean: -1}", "'-1', not a cost"),
             ("Conv-input:1x1x1-output:1x1x1: {mean: true}", "'True', not a cost"),

@@ -190,3 +190,15 @@ def test_images_are_normalised_as_the_space_declares():
     assert own.fingerprint() == data.fingerprint()
     with pytest.raises(DataError, match="declares another normalisation"):
         data.check(declaring)
+
+
+def test_a_header_that_is_no_python_is_told(tmp_path):
+    """NumPy reads the header of an array as Python writes it, and stumbles over what is none in its own ways."""
+    buffer = io.BytesIO()
+    np.save(buffer, np.zeros(3))
+    data = buffer.getvalue().replace(b"}", b"\0")
+    path = tmp_path / "mine.npz"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("images.npy", data)
+    with pytest.raises(FileError, match=r"cannot read .*mine\.npz"):
+        load_data(DataConfig(kind="arrays", path=path))

@@ -149,6 +149,7 @@ def test_file(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"noise": 0.0}, "greater than 0"),
+        ({"noise": 1e-20, "rate": 1e-14}, "positive definite"),
         ({"values": [1.0, 2.0]}, "40 architectures and 2 values"),
         ({"architectures": ["!"] * 40}, "not a Gaussian process"),
         ({"space": {"name": "other", "fingerprint": "0"}}, "other"),

@@ -222,9 +222,7 @@ def test_yaml_bomb_is_refused() -> None:
 
 class TestLoading:
     def test_unknown_name_lists_the_built_ins(self) -> None:
-        with pytest.raises(
-            SpaceError, match=r"'imagenet' is neither a built-in space \(demo, fused-28, "
-        ):
+        with pytest.raises(SpaceError, match=r"'imagenet' is neither a built-in space \(demo, fused-28, "):
             load_space("imagenet")
 
     @pytest.mark.parametrize("name", ["x" * 10_000, "a\0b", ""])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -20,7 +21,10 @@ MAX_RATIO = (
 )
 PLAIN_BYTES = 2**28
 MAX_ENTRIES = 100_000
-_DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
+_DAMAGE = (
+    *(OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error),
+    *(tokenize.TokenError, SyntaxError),  # of the header of an array, which NumPy reads as Python writes it
+)
 
 
 def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:

@@ -198,4 +198,9 @@ def gaussian_process_from_data(data: Any, space: SearchSpace, where: str) -> Gau
     rows = extended(space, space.layout.rows(architectures))
     kernel = Kernel(parsed.linear, parsed.rate, parsed.noise)
     found.posterior_ = Posterior(kernel, rows, np.array(parsed.values))
+    try:
+        _ = found.posterior_.factor
+    except np.linalg.LinAlgError as error:
+        problem = f"{where}: with these numbers no matrix of covariances is positive definite"
+        raise EstimatorError(f"{problem}. Fit it again.") from error
     return found

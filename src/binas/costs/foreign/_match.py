@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,7 +12,7 @@ from binas.space.blockstrings import block_code
 from binas.space.codes import round_channels
 from binas.space.space import SearchSpace
 from binas.tables.costs import Cost
-from binas.tables.entries import Column, Provenance
+from binas.tables.entries import LARGEST, Column, Provenance
 from binas.tables.units import parse_unit
 from binas.version import TOOL
 
@@ -128,7 +127,7 @@ def stated(provenance: Provenance | None, source: str) -> Provenance:
 
 
 def number(value: Any, where: str) -> float:
-    """A cost in a foreign table: a finite number from zero up."""
-    if type(value) not in (int, float) or not (math.isfinite(value) and value >= 0):
-        raise TableError(f"{where} is {str(value)[:40]!r}, not a cost from zero up.")
+    """A cost in a foreign table: a number from zero up that any table may hold."""
+    if type(value) not in (int, float) or not 0 <= value <= LARGEST:  # not for NaN either
+        raise TableError(f"{where} is {str(value)[:40]!r}, not a cost from zero to {LARGEST:g}.")
     return float(value)

@@ -88,7 +88,8 @@ def test_rounding_is_certified(extra):
     assert not rough.exact
     assert 0 < rough.error < 5
     worst = max(p.accuracy - q.accuracy for p in exact if (q := rough.at(p.cost)) is not None)
-    assert 0 <= worst <= rough.error + 1e-9
+    assert worst <= rough.error + 1e-9
+    assert worst > 0 or extra  # with a further limit lists may close every gap that rounding left
     assert all(evaluate(problem, p.architecture).feasible for p in rough)
 
 

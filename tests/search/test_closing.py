@@ -176,6 +176,20 @@ def test_dense_frontiers_under_a_further_limit_need_no_fold(monkeypatch):
         assert judged.accuracy == pytest.approx(point.accuracy)
 
 
+@pytest.mark.parametrize("seconds, patient", [(None, True), (5.0, False)])
+def test_what_was_given_up_is_listed_once_more_where_there_is_time(monkeypatch, seconds, patient):
+    """Short lists give up; at the end longer ones close what is left, unless their long steps could break a time limit."""
+    monkeypatch.setattr(closing, "MAX_CANDIDATES", 300)
+    monkeypatch.setattr(closing, "PATIENT", 10_000)
+    terms = terms_of(nearly_proportional((4, 4, 8), 0.0003))
+    effort = Effort(tolerance=0.01, deadline=Deadline.after(seconds))
+    found = Closing(terms, cheapest_point(terms, effort), np.array([np.inf]), effort)
+    found.run()
+    assert (found.candidates > 300) == patient
+    assert bool(found.given_up) != patient
+    assert (found.error <= 0.01 + 1e-6) == patient
+
+
 def test_sparse_frontiers_are_left_to_the_fold():
     assert dense_frontier(terms_of(limited((4, 4, 8))), Effort()) is None
     assert frontier(limited((4, 4, 8)), "latency").exact

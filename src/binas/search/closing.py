@@ -35,7 +35,9 @@ Ints = NDArray[np.int64]
 MAX_QUESTIONS = 500
 MAX_CANDIDATES = 1_000_000  # of one step of a list: a tenth of a second
 LAST = 20  # so many times as many in the last step, where only value and traced cost are compared
-BYTES = 1000  # of memory for each of the candidates
+PATIENT = 7  # so many times as many where nothing shorter is left to list
+SPARE = 10.0  # seconds that must be left for such a list: one of its steps takes up to a second
+BYTES = 150  # of memory for each of the candidates
 FIRST = 16.0  # of what is enough, the part that is listed first
 GROWTH = 1.5
 PLENTY = 2000  # points of one list: with fewer the next gap is listed too, which costs next to nothing
@@ -91,6 +93,7 @@ class Closing:
         self.limits = np.append(points.costs[1:], self.end)
         self.lines = list[Line]()
         self.given_up = list[float]()  # limits of stretches where too much would have to be listed
+        self.candidates = MAX_CANDIDATES
 
     @property
     def error(self) -> float:
@@ -106,13 +109,31 @@ class Closing:
         return first is not None
 
     def run(self, questions: int | None = None) -> None:
-        """Ask so many questions, or fewer where there is no time, or no gap left that is not enough or given up."""
+        """Ask so many questions, or fewer where there is no time, or no gap left that is not enough or given up.
+
+        What was given up is asked once more at the end, with longer lists, where there is time for them.
+        """
         for _ in range(MAX_QUESTIONS if questions is None else questions):
-            gaps = np.where(np.isin(self.limits, self.given_up), 0.0, self.above - self.points.values)
-            place = int(np.argmax(gaps))
-            if gaps[place] <= self.enough or self.effort.deadline.late:
+            place = self._widest()
+            if place is None and self.given_up and self._more_candidates():
+                place = self._widest()
+            if place is None or self.effort.deadline.late:
                 return
             self._ask(place)
+
+    def _widest(self) -> int | None:
+        """The stretch with the widest gap that was not given up; None where what is left is enough."""
+        gaps = np.where(np.isin(self.limits, self.given_up), 0.0, self.above - self.points.values)
+        place = int(np.argmax(gaps))
+        return place if gaps[place] > self.enough else None
+
+    def _more_candidates(self) -> bool:
+        """Allow longer lists and forget what was given up; False where they are long already, or time is short."""
+        if self.candidates > MAX_CANDIDATES or self.effort.deadline.left < SPARE:
+            return False
+        self.candidates = PATIENT * MAX_CANDIDATES
+        self.given_up.clear()
+        return True
 
     def _ask(self, place: int) -> None:
         """The line of a stretch's limit, and what is near it."""
@@ -131,7 +152,7 @@ class Closing:
         """What is near the bound of all that costs less than a limit."""
         most = min(strictly_below(limit, float(self.terms.constant[1])), float(self.terms.bounds[0]))
         padded = Padded(replace(self.terms, bounds=np.append(most, self.terms.bounds[1:])))
-        candidates = int(min(MAX_CANDIDATES, self.effort.memory / BYTES))
+        candidates = int(min(self.candidates, self.effort.memory / BYTES))
         at = solve_dual(padded, self.effort.deadline).relaxed
         return Neighbourhood(padded, at, candidates, deadline=self.effort.deadline, last=LAST)
 

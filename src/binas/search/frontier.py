@@ -357,6 +357,8 @@ def _folded(terms: Terms, effort: Effort) -> _Points:
         return _read(terms, fold(terms, effort))
     dense = dense_frontier(terms, replace(effort, deadline=effort.deadline.shared(2)))
     if dense is not None and dense.error <= 10 * dense.enough:
+        dense.effort = effort  # the other half of the time too
+        dense.run()
         return _closed(dense, effort.deadline.late)
     folded = fold(terms, replace(effort, deadline=effort.deadline.shared(4 / 3)))
     points = _read(terms, folded)

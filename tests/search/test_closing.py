@@ -11,7 +11,7 @@ from problems import problems
 from binas.estimators.objective import BilinearObjective
 from binas.search import closing
 from binas.search.closing import Closing, Line, cheapest_point, dense_frontier, strictly_below
-from binas.search.deadline import Deadline
+from binas.search.deadline import NEVER, Deadline
 from binas.search.fold import Effort
 from binas.search.frontier import frontier
 from binas.search.limits import Limit
@@ -176,13 +176,13 @@ def test_dense_frontiers_under_a_further_limit_need_no_fold(monkeypatch):
         assert judged.accuracy == pytest.approx(point.accuracy)
 
 
-@pytest.mark.parametrize("seconds, patient", [(None, True), (5.0, False)])
-def test_what_was_given_up_is_listed_once_more_where_there_is_time(monkeypatch, seconds, patient):
+@pytest.mark.parametrize(("deadline", "patient"), [(NEVER, True), (Deadline(5.0, lambda: 0.0), False)])
+def test_what_was_given_up_is_listed_once_more_where_there_is_time(monkeypatch, deadline, patient):
     """Short lists give up; at the end longer ones close what is left, unless their long steps could break a time limit."""
     monkeypatch.setattr(closing, "MAX_CANDIDATES", 300)
     monkeypatch.setattr(closing, "PATIENT", 10_000)
     terms = terms_of(nearly_proportional((4, 4, 8), 0.0003))
-    effort = Effort(tolerance=0.01, deadline=Deadline.after(seconds))
+    effort = Effort(tolerance=0.01, deadline=deadline)
     found = Closing(terms, cheapest_point(terms, effort), np.array([np.inf]), effort)
     found.run()
     assert (found.candidates > 300) == patient

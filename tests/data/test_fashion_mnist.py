@@ -10,14 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, strategies as st
 from small_images import pixels
 
 from binas import load_space
 from binas.base.errors import DataError
 from binas.data import DataConfig, embedded, fashion_mnist, idx, load_data
-from binas.data.fashion import DEBIAN, EMBEDDED
+from binas.data.fashion import DEBIAN, EMBEDDED, turn
 from binas.data.idx import idx_bytes, read_idx
+from binas.data.images import ArrayImages
 
 TOOL = Path(__file__).parents[2] / "tools" / "make_embedded_data.py"
 
@@ -51,6 +53,33 @@ def test_no_image_of_the_sample_is_in_two_parts(sample):
     parts = (sample.train, sample.validation, sample.test)
     seen = [{image.numpy().tobytes() for image in part.images} for part in parts]
     assert not seen[0] & seen[1] | seen[0] & seen[2] | seen[1] & seen[2]
+
+
+def test_turned_images_are_the_same_ones_and_their_turn_is_part_of_the_label(sample):
+    turned = load_data(DataConfig(kind="embedded", turned=True))
+    assert len(turned.classes) == 40
+    assert turned.classes[:2] == ("t-shirt, upright", "t-shirt, turned left")
+    assert [len(part) for part in (turned.train, turned.validation, turned.test)] == [12800, 3200, 10000]
+    plain = {
+        image.numpy().tobytes(): int(label)
+        for image, label in zip(sample.test.images, sample.test.labels, strict=True)
+    }
+    for image, label in zip(turned.test.images[:300], turned.test.labels[:300], strict=True):
+        garment, quarter = divmod(int(label), 4)
+        assert plain[image.rot90(-quarter, (1, 2)).contiguous().numpy().tobytes()] == garment
+    assert turned.fingerprint() != sample.fingerprint()
+    again = load_data(DataConfig(kind="embedded", turned=True))
+    assert turned.fingerprint() == again.fingerprint()
+
+
+def test_a_square_is_turned_counter_clockwise():
+    square = torch.tensor([[[[1, 2], [3, 4]]]], dtype=torch.uint8)
+    found = turn(ArrayImages(square.repeat(4, 1, 1, 1), torch.tensor([0, 0, 0, 0]), ("a",)))
+    pictures = {
+        int(label): image[0].tolist() for image, label in zip(found.images, found.labels, strict=True)
+    }
+    expected = {0: [[1, 2], [3, 4]], 1: [[2, 4], [1, 3]], 2: [[4, 3], [2, 1]], 3: [[3, 1], [4, 2]]}
+    assert pictures == expected
 
 
 def test_the_sample_is_small_and_licensed():

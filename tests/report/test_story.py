@@ -85,7 +85,8 @@ def test_three_sentences_with_the_figures_of_the_run():
     )
     assert bought == (
         "After the same fine-tuning the best of 1 random networks is right on 84.0 and 88.0 %, the best one scaled by hand "
-        "on 83.5 and 87.0 % under the same limits: the search is clearly ahead of both at 1 of 2 limits."
+        "on 83.5 and 87.0 % under the same limits: the search is clearly ahead of the best random one at 1 and "
+        "the hand-scaled one at 2 of 2 limits."
     )
     assert kept == "Every limit was kept when measured: 0.118 of 0.12 ms and 0.24 of 0.25 ms."
 
@@ -97,8 +98,33 @@ def test_no_more_is_claimed_than_two_standard_errors_carry():
         answers, networks, [comparison("one", 85.0, 85.0, 85.01), comparison("two", 85.5, 88.0, 85.0)]
     )
     assert reached.endswith("between the first limit and the last there is no clear difference.")
-    assert bought.endswith("the search is not clearly ahead, and clearly behind at 1.")
+    assert bought.endswith(
+        "the search is clearly ahead of the best random one at none and the hand-scaled one at 1 of 2 limits, and clearly "
+        "behind the best random one at 1 of 2 limits."
+    )
     assert kept == "By the table every limit is kept; none was measured."
+
+
+def test_nothing_ahead_is_called_so():
+    bought = tell(
+        [answer("one", 0.12)], {"one": network("one", 85.0)}, [comparison("one", 85.0, 85.0, 85.0)]
+    )[1]
+    assert bought.endswith("under the same limit: the search is not clearly ahead.")
+
+
+def test_the_average_of_several_random_networks_is_told():
+    one = comparison("one", 85.0, 84.9, 80.0, tuned=False)
+    several = one.model_copy(
+        update={
+            "random": one.random * 3,
+            "one_shot": one.one_shot.model_copy(update={"count": 3, "over_random": (2.0, 0.5)}),
+        }
+    )
+    bought = tell([answer("one", 0.12)], {"one": network("one", 90.0)}, [several])[1]
+    assert "the average of 3 random networks on 84.9 %, the best of 3 random networks on 84.9 %" in bought
+    assert bought.endswith(
+        "under the same limit: the search is clearly ahead of the average and the hand-scaled one."
+    )
 
 
 def test_figures_before_fine_tuning_are_called_so():

@@ -41,8 +41,8 @@ _KEPT = {"cache", "check_images"}
 _TABLE = {"name", "subset", "image_column", "label_column", "class_names", "streaming"}
 _STREAM = {"length", "shuffle_buffer"}
 _OF_KIND: dict[str, set[str]] = {
-    "embedded": _COMMON,
-    "fashion-mnist": _COMMON | {"path"},
+    "embedded": _COMMON | {"turned"},
+    "fashion-mnist": _COMMON | {"path", "turned"},
     "arrays": _COMMON | {"path", "test_share"},
     "folder": _COMMON | _DECODED | _KEPT,
     "huggingface": _COMMON | _DECODED | _KEPT | _TABLE,
@@ -143,6 +143,11 @@ class DataConfig(Settings):
     )
     test: str | None = Field(
         default=None, description="Name of the test part; default: by its usual name, else split off."
+    )
+    turned: bool = Field(
+        default=False,
+        description="embedded, fashion-mnist: each image turned by 0 to 3 quarters, which is to be told as well: 40 classes "
+        "instead of 10.",
     )
     image_column: str = Field(default="image", description="huggingface: the column that holds the images.")
     label_column: str = Field(default="label", description="huggingface: the column that holds the labels.")

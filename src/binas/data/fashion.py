@@ -26,6 +26,12 @@ CLASSES = (
     "bag",
     "ankle boot",
 )
+TURNS = (
+    "upright",
+    "turned left",
+    "upside down",
+    "turned right",
+)  # by 0, 1, 2 and 3 quarters, counter-clockwise
 EMBEDDED = Path(__file__).parent / "embedded"
 DEBIAN = Path("/usr/share/datasets/fashion-mnist")  # where the Debian package dataset-fashion-mnist puts it
 IMAGES = "{part}-images-idx3-ubyte"
@@ -34,23 +40,46 @@ PARTS = ("train", "t10k")
 _USUAL = Division()
 
 
-def embedded(how: Division = _USUAL, folder: Path = EMBEDDED) -> ImageData:
+def embedded(how: Division = _USUAL, folder: Path = EMBEDDED, *, turned: bool = False) -> ImageData:
     """26,000 images of Fashion-MNIST that come with binas: 16,000 to train and validate, all 10,000 to test.
 
     Made by ``tools/make_embedded_data.py``; licence (MIT) beside the files. Checked against their hashes.
+    With ``turned`` as :func:`turn` makes them.
     """
     written = read_json(folder / "sample.json")["sha256"]
-    pool, test = (_part(folder, part, (".xz",), written) for part in PARTS)
-    return divide("embedded Fashion-MNIST sample", Parts(pool, test=test), how)
+    parts = [_part(folder, part, (".xz",), written) for part in PARTS]
+    return _divided("embedded Fashion-MNIST sample", parts, how, turned)
 
 
-def fashion_mnist(folder: Path | None = None, how: Division = _USUAL) -> ImageData:
+def fashion_mnist(folder: Path | None = None, how: Division = _USUAL, *, turned: bool = False) -> ImageData:
     """All of Fashion-MNIST from a folder with its four idx files, plain or ``.gz``; t10k is the test set.
 
-    Without a folder, the place of Debian's package ``dataset-fashion-mnist`` is tried.
+    Without a folder, the place of Debian's package ``dataset-fashion-mnist`` is tried. With ``turned`` see :func:`turn`.
     """
-    pool, test = (_part(folder or DEBIAN, part, ("", ".gz"), {}) for part in PARTS)
-    return divide("Fashion-MNIST", Parts(pool, test=test), how)
+    parts = [_part(folder or DEBIAN, part, ("", ".gz"), {}) for part in PARTS]
+    return _divided("Fashion-MNIST", parts, how, turned)
+
+
+def turn(given: ArrayImages) -> ArrayImages:
+    """Each image turned by 0 to 3 quarters: what it shows and which way up it is make 4 times as many classes.
+
+    The k-th image of class c is turned by q = k mod 4 quarters, counter-clockwise, and its label is 4 c + q. Small networks
+    find this hard, so their size matters.
+    """
+    quarters = torch.empty_like(given.labels, dtype=torch.int64)
+    for label in range(len(given.classes)):
+        own = given.labels == label
+        quarters[own] = torch.arange(int(own.sum())) % len(TURNS)
+    images = given.images.clone()
+    for quarter in range(1, len(TURNS)):
+        images[quarters == quarter] = given.images[quarters == quarter].rot90(quarter, (2, 3))
+    classes = tuple(f"{name}, {way}" for name in given.classes for way in TURNS)
+    return ArrayImages(images, len(TURNS) * given.labels.long() + quarters, classes)
+
+
+def _divided(name: str, parts: list[ArrayImages], how: Division, turned: bool) -> ImageData:
+    pool, test = map(turn, parts) if turned else parts
+    return divide(f"{name}, turned" if turned else name, Parts(pool, test=test), how)
 
 
 def _part(folder: Path, part: str, suffixes: tuple[str, ...], hashes: dict[str, str]) -> ArrayImages:

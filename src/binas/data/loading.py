@@ -58,12 +58,12 @@ def _loaded(source: DataConfig) -> ImageData:
 
 def load_embedded(source: DataConfig) -> ImageData:
     """The Fashion-MNIST sample of binas."""
-    return embedded(_division(source))
+    return embedded(_division(source), turned=source.turned)
 
 
 def load_fashion_mnist(source: DataConfig) -> ImageData:
     """Fashion-MNIST from its four idx files."""
-    return fashion_mnist(source.path, _division(source))
+    return fashion_mnist(source.path, _division(source), turned=source.turned)
 
 
 def load_arrays(source: DataConfig) -> ImageData:

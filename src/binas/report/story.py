@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean
 
 from binas.search.answers import AnswerRecord
 from binas.search.rivals import Comparison, Difference, Verdict, is_clear
@@ -54,45 +56,87 @@ def _rise(accuracies: Sequence[Accuracy]) -> str:
     return "between the first limit and the last there is no clear difference"
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """Networks chosen without the search, by limit: what they are called, their accuracies, and the found ones' leads."""
+
+    name: str
+    short: str
+    percents: Sequence[float | None]
+    leads: Sequence[Difference | None]
+
+    @property
+    def ahead(self) -> int:
+        """The number of limits at which the found network is clearly ahead."""
+        return sum(map(is_clear, self.leads))
+
+    @property
+    def behind(self) -> int:
+        """The number of limits at which it is clearly behind."""
+        return sum(lead is not None and is_clear((-lead[0], lead[1])) for lead in self.leads)
+
+
 def _bought(compared: Sequence[Verdict]) -> str:
     """What networks chosen without the search reach under the same limits."""
     alike = [item for item in compared if item.tuned == compared[0].tuned]
-    reached = {
-        f"the best of {max((item.drawn for item in alike), default=0)} random networks": (
+    others = [kind for kind in _chosen(alike) if any(value is not None for value in kind.percents)]
+    if not others:
+        return ""
+    how = "After the same fine-tuning" if alike[0].tuned else "Before any fine-tuning"
+    reached = [(kind.name, kind.percents) for kind in others]
+    if not alike[0].tuned:
+        reached.insert(0, ("what was found", [item.found for item in alike]))
+    (first, values), *rest = reached
+    parts = [f"{first} is right on {_percents(values)}", *(f"{name} on {_percents(x)}" for name, x in rest)]
+    limits = "limits" if len(alike) > 1 else "limit"
+    return f"{how} {', '.join(parts)} under the same {limits}: {_judged(others, len(alike))}."
+
+
+def _chosen(alike: Sequence[Verdict]) -> list[Chosen]:
+    """The kinds of rivals: random networks on average, where there are several, the best of them, the hand-scaled one."""
+    averaged = max((item.leads.count for item in alike), default=0)
+    drawn = max((item.drawn for item in alike), default=0)
+    kinds = [
+        Chosen(
+            f"the average of {averaged} random networks",
+            "the average",
+            [mean(item.random) if item.random else None for item in alike],
+            [item.leads.over_random for item in alike],
+        ),
+        Chosen(
+            f"the best of {drawn} random networks",
+            "the best random one",
             [item.best_random for item in alike],
             [item.leads.over_best for item in alike],
         ),
-        "the best one scaled by hand": (
+        Chosen(
+            "the best one scaled by hand",
+            "the hand-scaled one",
             [item.hand_scaled for item in alike],
             [item.leads.over_hand_scaled for item in alike],
         ),
-    }
-    known = {name: both for name, both in reached.items() if any(value is not None for value in both[0])}
-    if not known:
-        return ""
-    how = "After the same fine-tuning" if alike[0].tuned else "Before any fine-tuning"
-    reach: dict[str, Sequence[float | None]] = {name: some for name, (some, _) in known.items()}
-    if not alike[0].tuned:
-        reach = {"what was found": [item.found for item in alike], **reach}
-    (first, values), *others = reach.items()
-    parts = [f"{first} is right on {_percents(values)}", *(f"{name} on {_percents(x)}" for name, x in others)]
-    leads = list(zip(*(leads for _, leads in known.values()), strict=True))
-    limits = "limits" if len(alike) > 1 else "limit"
-    return f"{how} {', '.join(parts)} under the same {limits}: {_judged(leads, len(known))}."
+    ]
+    return kinds if averaged > 1 else kinds[1:]
 
 
-def _judged(leads: Sequence[Sequence[Difference | None]], rivals: int) -> str:
-    """At how many limits the found network is clearly ahead of all rivals, and clearly behind one of them."""
-    count, them = len(leads), "both" if rivals == 2 else "it"
-    ahead = sum(all(lead is None or is_clear(lead) for lead in row) for row in leads)
-    behind = sum(any(lead is not None and is_clear((-lead[0], lead[1])) for lead in row) for row in leads)
-    where = f"at {ahead} of {count} limits" if count > 1 else ""
+def _judged(others: Sequence[Chosen], limits: int) -> str:
+    """At how many limits the found network is clearly ahead of each kind of rivals, and clearly behind."""
+    ahead = [(kind.short, kind.ahead) for kind in others]
+    behind = [(kind.short, kind.behind) for kind in others if kind.behind]
     said = (
-        f"the search is clearly ahead of {them} {where}".strip()
-        if ahead
-        else "the search is not clearly ahead"
+        f"clearly ahead of {_where(ahead, limits)}"
+        if any(count for _, count in ahead)
+        else "not clearly ahead"
     )
-    return f"{said}, and clearly behind at {behind}" if behind else said
+    return f"the search is {said}" + (f", and clearly behind {_where(behind, limits)}" if behind else "")
+
+
+def _where(counts: Sequence[tuple[str, int]], limits: int) -> str:
+    """Rivals with the number of limits; where there is one limit, those that it holds for."""
+    if limits == 1:
+        return _listed([name for name, count in counts if count])
+    held = _listed([f"{name} at {count or 'none'}" for name, count in counts])
+    return f"{held} of {limits} limits"
 
 
 def _kept(found: Sequence[AnswerRecord], none: Sequence[AnswerRecord]) -> str:

@@ -34,7 +34,7 @@ class RunConfig(Settings):
     """Everything a run depends on; :func:`config_model` adds a part for each task."""
 
     space: str = Field(
-        "demo", description="name of a built-in space, or a YAML file beside the configuration"
+        "fused-28", description="name of a built-in space, or a YAML file beside the configuration"
     )
     data: DataConfig = Field(DataConfig(), description="the images")
 

@@ -79,7 +79,7 @@ class Starter:
 
     def _about(self) -> str:
         if self.seen is None:
-            return "The embedded sample of Fashion-MNIST with the space of the demo, made to be quick, not to be shipped."
+            return f"The embedded sample of Fashion-MNIST with the space {self.space!r}: to try things, not to be shipped."
         kind = "grey" if self.seen.grey else "colour"
         return (
             f"{self.seen.folder} has {self.seen.images:,} {kind} images of {self.seen.classes} classes, about "
@@ -226,7 +226,8 @@ def _is_enough(plan: Plan) -> bool:
 def _starts(seen: Seen | None, out: Path) -> list[Start]:
     """The ways to begin, the best one first, for what was seen in a folder, or for the embedded images."""
     if seen is None:
-        return [Start("demo", 28, load_space("demo"), {"data": {"kind": "embedded"}, **OFTEN_CHANGED})]
+        name = RunConfig.model_fields["space"].default
+        return [Start(name, 28, load_space(name), {"data": {"kind": "embedded"}, **OFTEN_CHANGED})]
     if seen.images < FEWEST_IMAGES:
         raise DataError(
             f"{seen.folder} has {seen.images} images; a run needs at least {FEWEST_IMAGES} to train, validate and test with."

@@ -3,7 +3,7 @@
     python benchmarks/busy.py            # three rounds, about five minutes on 2 cores that are otherwise free
     python benchmarks/busy.py --quick    # one round, within a minute
 
-Beside k = 0, 1, 2 and 4 busy processes (each an endless loop of Python), on the demo's space, taking turns:
+Beside k = 0, 1, 2 and 4 busy processes (each an endless loop of Python), on the default space (`fused-28`), taking turns:
 
 * training: steps of the supernet at batch 64, in as many one-thread processes as a run would use, each with its shard;
 * passes: multi-path passes over images, each process with passes of its own;

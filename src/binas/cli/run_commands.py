@@ -237,7 +237,7 @@ def status(run: RunFolder) -> Reply:
 )
 def init(
     data: Annotated[
-        Path | None, typer.Option(help="Folder with one subfolder of images per class. [the demo's images]")
+        Path | None, typer.Option(help="Folder with one subfolder of images per class. [the embedded images]")
     ] = None,
     out: Annotated[Path, typer.Option(help="File to write; an existing one is kept.")] = Path("config.yaml"),
     time: Time = None,

@@ -70,7 +70,10 @@ def _general(task: Task) -> Callable[..., Reply]:
 def train(
     run: RunFolder,
     config: Annotated[
-        Path | None, typer.Option(help="YAML file to start the run with; default: its own, or the demo's.")
+        Path | None,
+        typer.Option(
+            help="YAML file to start the run with; default: its own, or all defaults on the embedded images."
+        ),
     ] = None,
     redo: Redo = False,
     progress: Given = None,

@@ -61,7 +61,7 @@ def demo(
 ) -> Reply:
     """The whole way in minutes, on embedded images and this CPU: train, measure, search, fine-tune, export, report.
 
-    Three latency limits on 16,000 images of Fashion-MNIST, in four turns. Nothing is fetched. Interrupt it at any time.
+    Three latency limits on 16,000 images of Fashion-MNIST, in three turns. Nothing is fetched. Interrupt it at any time.
     """
     from importlib.resources import as_file, files
 

@@ -146,7 +146,7 @@ class DataConfig(Settings):
     )
     turned: bool = Field(
         default=False,
-        description="embedded, fashion-mnist: each image turned by 0 to 3 quarters, which is to be told as well: 40 classes "
+        description="embedded, fashion-mnist: each image turned by 0 to 2 quarters, which is to be told as well: 30 classes "
         "instead of 10.",
     )
     image_column: str = Field(default="image", description="huggingface: the column that holds the images.")

@@ -26,12 +26,7 @@ CLASSES = (
     "bag",
     "ankle boot",
 )
-TURNS = (
-    "upright",
-    "turned left",
-    "upside down",
-    "turned right",
-)  # by 0, 1, 2 and 3 quarters, counter-clockwise
+TURNS = ("upright", "lying", "upside down")  # by 0, 1 and 2 quarters, or mirrored
 EMBEDDED = Path(__file__).parent / "embedded"
 DEBIAN = Path("/usr/share/datasets/fashion-mnist")  # where the Debian package dataset-fashion-mnist puts it
 IMAGES = "{part}-images-idx3-ubyte"
@@ -61,10 +56,10 @@ def fashion_mnist(folder: Path | None = None, how: Division = _USUAL, *, turned:
 
 
 def turn(given: ArrayImages) -> ArrayImages:
-    """Each image turned by 0 to 3 quarters: what it shows and which way up it is make 4 times as many classes.
+    """Each image turned by 0 to 2 quarters: what it shows and which way up it is make 3 times as many classes.
 
-    The k-th image of class c is turned by q = k mod 4 quarters, counter-clockwise, and its label is 4 c + q. Small networks
-    find this hard, so their size matters.
+    The k-th image of class c is turned by q = k mod 3 quarters, counter-clockwise, and its label is 3 c + q; so is that of its
+    mirror image. Small networks find this hard, so their size matters.
     """
     quarters = torch.empty_like(given.labels, dtype=torch.int64)
     for label in range(len(given.classes)):

@@ -58,8 +58,8 @@ def fashion_mnist(folder: Path | None = None, how: Division = _USUAL, *, turned:
 def turn(given: ArrayImages) -> ArrayImages:
     """Each image turned by 0 to 2 quarters: what it shows and which way up it is make 3 times as many classes.
 
-    The k-th image of class c is turned by q = k mod 3 quarters, counter-clockwise, and its label is 3 c + q; so is that of its
-    mirror image. Small networks find this hard, so their size matters.
+    The k-th image of class c is turned by q = k mod 3 quarters, counter-clockwise, and its label is 3 c + q, as is that of
+    its mirror image. Small networks find this hard, so their size matters.
     """
     quarters = torch.empty_like(given.labels, dtype=torch.int64)
     for label in range(len(given.classes)):

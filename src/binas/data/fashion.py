@@ -26,7 +26,7 @@ CLASSES = (
     "bag",
     "ankle boot",
 )
-TURNS = ("upright", "lying", "upside down")  # by 0, 1 and 2 quarters, or mirrored
+TURNS = ("upright", "lying", "upside down")  # by 0, 1 and 2 quarters; mirror images are of the same class
 EMBEDDED = Path(__file__).parent / "embedded"
 DEBIAN = Path("/usr/share/datasets/fashion-mnist")  # where the Debian package dataset-fashion-mnist puts it
 IMAGES = "{part}-images-idx3-ubyte"

@@ -50,7 +50,7 @@ from binas.estimators import BilinearEstimator, choose_estimator, make_estimator
 from binas.estimators.calibration import CalibratedEstimator, calibrate, mean_gradient, own_errors
 from binas.search import Limit, SearchProblem, solve
 from binas.search.alternatives import best_architectures
-from binas.search.confirming import Candidates, Confirmed
+from binas.search.confirming import POOL, Confirmed, measure_candidates
 from binas.space import Architecture, SearchSpace, load_space, sample_many
 from binas.tables import Column, Contributions, Cost, Sample, Samples
 from binas.tables.units import parse_unit
@@ -208,8 +208,9 @@ def answers(world: World, shown: CalibratedEstimator, samples: Samples, tallies:
     for share, test in zip(LIMITS, world.tests, strict=True):
         limit = Limit("macs", low + share * (high - low))
         problem = SearchProblem.build(shown, {"macs": cost}, [limit])
-        items = best_architectures(problem, max(TRIED)).items
-        best, lead = confirm(world, shown, samples, [item.architecture for item in items[:CANDIDATES]])
+        items = best_architectures(problem, POOL * max(TRIED)).items
+        pool = [item.architecture for item in items]
+        best, lead = confirm(world, shown, samples, pool, CANDIDATES)
         optimum, truth = (float(x) for x in world.check.accuracy([items[0].architecture, best]))
         confirmed = Confirmed.of("test", test.correct(best), lead, len(samples), ())
         rows["selected"].append((confirmed.accuracy - truth, confirmed.error))
@@ -222,7 +223,7 @@ def answers(world: World, shown: CalibratedEstimator, samples: Samples, tallies:
         )
         rows["predicted, plain"].append((float(own[0][0]) - optimum, float(own[1][0])))
         for count in TRIED:
-            other, _ = confirm(world, shown, samples, [item.architecture for item in items[:count]])
+            other, _ = confirm(world, shown, samples, pool, count)
             gain = float(world.check.accuracy([other])[0]) - optimum
             rows[f"gained by {count} candidates"].append((gain, 0.0))
     for name, found in rows.items():
@@ -231,20 +232,22 @@ def answers(world: World, shown: CalibratedEstimator, samples: Samples, tallies:
 
 
 def confirm(
-    world: World, shown: CalibratedEstimator, samples: Samples, items: Sequence[Architecture]
+    world: World, shown: CalibratedEstimator, samples: Samples, pool: Sequence[Architecture], count: int
 ) -> tuple[Architecture, tuple[float, float]]:
-    """The best candidate, and its lead on the check's images."""
+    """The best of so many candidates, and its lead on the check's images; ``pool`` are the networks by prediction."""
     assert samples.outcomes is not None
-    candidates = Candidates(
-        shown.predict(items),
-        np.stack([world.check.correct(item) for item in items]),
+    near = pool[: POOL * count]
+    candidates = measure_candidates(
+        count,
+        shown.predict(near),
         samples.outcomes.mean(axis=0),
-        shown.doubt(items),
+        shown.doubt(near),
+        lambda places: np.stack([world.check.correct(near[k]) for k in places]),
     )
     winner = candidates.order()[0]
-    best, lead = items[winner], candidates.lead(winner)
+    lead = candidates.lead(winner)
     assert lead is not None
-    return best, lead
+    return near[winner], lead
 
 
 REPORTED = ("random networks", "selected", "lead")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from binas.search.confirming import CandidateRecord, Candidates, Confirmed
+from binas.search.confirming import CandidateRecord, Candidates, Confirmed, measure_candidates
 from binas.search.rivals import difference
 
 IMAGES = 1000
@@ -78,3 +78,38 @@ def test_what_is_said():
     assert "chosen among 2 candidates" in said
     assert Confirmed.model_validate_json(found.model_dump_json()) == found
     assert "random" not in Confirmed.of("check", np.array([True, False]), None, 100, []).sentence()
+
+
+def measured(count, predicted, doubt, shares):
+    """Candidates of which each is right on a share of the images, on images of its own."""
+    correct = outcomes(*shares)
+    return measure_candidates(count, np.array(predicted), None, doubt, lambda places: correct[places])
+
+
+def test_the_second_half_is_of_those_that_the_first_speaks_for():
+    """The last network is predicted worst, but it is like the second, which turns out far better than predicted."""
+    alike = 4.0 * np.eye(5)
+    alike[1, 4] = alike[4, 1] = 3.9
+    predicted, shares = [80.0, 79.9, 79.8, 79.7, 79.0], [0.78, 0.9, 0.78, 0.78, 0.92]
+    assert measured(4, predicted, alike, shares).measured == (0, 1, 4, 2)
+    assert measured(4, predicted, 4.0 * np.eye(5), shares).measured[:2] == (0, 1)
+
+
+def test_where_nothing_is_known_of_predictions_the_best_by_prediction_are_measured():
+    found = measured(3, [80.0, 79.0, 78.0, 77.0], None, [0.7, 0.8, 0.9, 0.95])
+    assert found.measured == (0, 1, 2)
+    assert found.order() == [2, 1, 0]
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_no_network_is_measured_twice_and_no_more_than_there_are(count):
+    asked = []
+    correct = outcomes(0.7, 0.8, 0.9)
+
+    def measure(places):
+        asked.extend(places)
+        return correct[places]
+
+    found = measure_candidates(count, np.array([80.0, 79.0, 78.0]), None, np.eye(3), measure)
+    assert list(found.measured) == asked
+    assert sorted(asked) == list(range(min(count, 3)))

@@ -1,10 +1,14 @@
 """An answer confirmed: near-optimal networks measured, the best of them taken and judged on images that chose nothing.
 
 Predictions know no more than their form: where choices interact, another of the networks that are predicted almost as
-good as the optimum may be better. So the K best by prediction are measured on the check images, and the one with the
-highest score is the answer:
+good as the optimum may be better. So K of them are measured on the check images, and the one with the highest score is the
+answer:
 
     score = predicted + G (measured - predicted),    G = D (D + N)^-1,    D = doubt + COMMON^2 1 1'.
+
+The first half of the K are the best by prediction. What is measured of them moves the scores of those that are like them,
+measured or not, so the second half are those of the next best (``POOL`` K in all) that may now be best: the highest score
+plus one standard error of it.
 
 It is the mean that two things give together: a normal prior around the predictions, as wide as their errors and their
 lack of fit, which networks share as far as they are alike (``CalibratedEstimator.doubt``), and measurements whose noise
@@ -21,8 +25,8 @@ highest. With a single candidate the check images chose nothing, and accuracy an
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -33,9 +37,11 @@ from binas.search.rivals import Difference, difference
 
 Array = NDArray[np.float64]
 Bits = NDArray[np.bool_]
+Measure = Callable[[list[int]], Bits]
 
 COMMON = 10.0  # points by which all predictions of good networks may be wrong alike
 TINY = 1e-9  # points^2: candidates that are right on the same images can be told apart by nothing
+POOL = 8  # networks among which a measured one is chosen, for each that is measured
 
 
 class CandidateRecord(FileRecord):
@@ -98,39 +104,78 @@ class Confirmed(FileRecord):
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Networks measured on the same images: ``predicted`` (K,) in percent, ``correct`` (K, images).
+    """Near-optimal networks, some measured on the same images: ``predicted`` (P,) in percent, ``correct`` (K, images).
 
-    ``reference`` (images,) is the share of random networks that are right on each image, None where it is not known;
-    ``doubt`` (K, K) the covariance of the predictions' errors in points^2, None where it is not known.
+    ``places`` are those of the K that were measured, in order; none given = all, P = K. ``reference`` (images,) is the share
+    of random networks that are right on each image, None where it is not known; ``doubt`` (P, P) the covariance of the
+    predictions' errors in points^2, None where it is not known.
     """
 
     predicted: Array
     correct: Bits
     reference: Array | None = None
     doubt: Array | None = None
+    places: tuple[int, ...] | None = None
+
+    @property
+    def measured(self) -> tuple[int, ...]:
+        """The places of those that were measured."""
+        return tuple(range(len(self.correct))) if self.places is None else self.places
 
     def order(self) -> list[int]:
-        """The candidates by score, the best first; of equals the one predicted best, then the first."""
-        scores = 100.0 * self.correct.mean(axis=1) if self.doubt is None else self._posterior(self.doubt)[0]
-        return sorted(range(len(scores)), key=lambda k: (-scores[k], -self.predicted[k], k))
+        """The measured ones by score, the best first; of equals the one predicted best, then the first."""
+        scores = self._shares() if self.doubt is None else self._posterior(self.doubt)[0][[*self.measured]]
+        known = dict(zip(self.measured, scores.tolist(), strict=True))
+        return sorted(known, key=lambda k: (-known[k], -self.predicted[k], k))
+
+    def promising(self, count: int) -> list[int]:
+        """So many that were not measured yet, by what they may reach: score plus its standard error, the highest first."""
+        hopes = self.predicted
+        if self.doubt is not None and len(self.correct):
+            scores, errors = self._posterior(self.doubt)
+            hopes = scores + errors
+        left = set(range(len(hopes))) - set(self.measured)
+        return sorted(left, key=lambda k: (-hopes[k], -self.predicted[k], k))[:count]
 
     def lead(self, candidate: int) -> Difference | None:
-        """Points of one candidate over the random networks, with their standard error; None where that is not known."""
+        """Points of a measured one over the random networks, with their standard error; None where that is not known."""
         if self.reference is None or (self.doubt is None and len(self.correct) > 1):
             return None
         if self.doubt is None or len(self.correct) == 1:
-            return difference(self.correct[candidate], self.reference)
+            return difference(self.correct[self.measured.index(candidate)], self.reference)
         scores, errors = self._posterior(self.doubt)
         return float(scores[candidate] - 100 * self.reference.mean()), float(errors[candidate])
 
+    def _shares(self) -> Array:
+        return np.asarray(100.0 * self.correct.mean(axis=1))
+
     def _posterior(self, doubt: Array) -> tuple[Array, Array]:
-        """Scores in percent, and their standard errors relative to the random networks on the same images."""
-        outcomes = 100.0 * self.correct
+        """Scores of all in percent, and their standard errors relative to the random networks on the same images."""
+        known, outcomes = [*self.measured], 100.0 * self.correct
         common = outcomes.mean(axis=0) if self.reference is None else 100 * self.reference
         noise = np.atleast_2d(np.cov(outcomes - common)) / outcomes.shape[1]
         prior = doubt + COMMON**2
-        gain = np.linalg.solve(prior + noise + TINY * np.eye(len(prior)), prior).T
-        left = np.diag(prior - gain @ prior)
-        return self.predicted + gain @ (outcomes.mean(axis=1) - self.predicted), np.sqrt(
+        within, across = prior[np.ix_(known, known)], prior[:, known]
+        gain = np.linalg.solve(within + noise + TINY * np.eye(len(known)), across.T).T
+        left = np.diag(prior) - np.einsum("pk,pk->p", gain, across)
+        return self.predicted + gain @ (self._shares() - self.predicted[known]), np.sqrt(
             np.maximum(left, 0.0)
         )
+
+
+def measure_candidates(
+    count: int, predicted: Array, reference: Array | None, doubt: Array | None, measure: Measure
+) -> Candidates:
+    """``count`` of near-optimal networks measured (fewer where there are no more), in the order of their predictions given.
+
+    ``measure`` gives (n, images) for the places of n networks.
+    """
+    rounds = [math.ceil(count / 2), count // 2]
+    found = Candidates(predicted, np.zeros((0, 0), dtype=np.bool_), reference, doubt, ())
+    for size in rounds:
+        places = found.promising(size)
+        if places:
+            new = measure(places)
+            correct = np.concatenate([found.correct, new]) if len(found.correct) else new
+            found = replace(found, correct=correct, places=(*found.measured, *places))
+    return found

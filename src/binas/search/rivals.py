@@ -22,6 +22,7 @@ from binas.search.limits import Limit
 from binas.search.problem import SearchProblem, evaluate
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
+from binas.space.twins import distinct
 
 NEAR = 0.05  # random rivals cost at most this share less than the limit
 TRIES = 200  # drawn for each rival asked for, at most
@@ -31,13 +32,14 @@ Difference = tuple[float, float]  # points ahead, and their standard error
 
 
 def random_rivals(problem: SearchProblem, limit: Limit, count: int, seed: int = 0) -> list[Architecture]:
-    """Different random architectures that keep all limits and come within ``NEAR`` of this one; maybe fewer."""
+    """Different random networks that keep all limits and come within ``NEAR`` of this one; maybe fewer."""
     from binas.contributions.strata import architectures_between
 
     cost, most = problem.costs[limit.cost], limit.value
     drawn = architectures_between(problem.space, cost, (1 - NEAR) * most, most, seed)
     tried = islice(drawn, TRIES * count)  # other limits may leave none
-    return list(islice((item for item in tried if evaluate(problem, item).feasible), count))
+    different = distinct(problem.space, tried, lambda item: item)
+    return list(islice((item for item in different if evaluate(problem, item).feasible), count))
 
 
 def hand_scaled_rivals(problem: SearchProblem, limit: Limit) -> list[Architecture]:

@@ -18,12 +18,21 @@ from binas.base.settings import FileRecord
 from binas.base.typed import read_typed
 from binas.estimators.calibration import CalibratedEstimator
 from binas.estimators.registry import find_candidate
-from binas.search.alternatives import best_architectures
-from binas.search.confirming import Array, Bits, CandidateRecord, Candidates, Confirmed
+from binas.search.alternatives import MOST, best_architectures
+from binas.search.confirming import (
+    POOL,
+    Array,
+    Bits,
+    CandidateRecord,
+    Candidates,
+    Confirmed,
+    measure_candidates,
+)
 from binas.search.problem import Evaluation
 from binas.search.result import SearchResult, Status
 from binas.search.rivals import Difference, difference
 from binas.space.architecture import Architecture
+from binas.space.twins import distinct
 from binas.tables.samples import pack, unpack
 from binas.tasks.artefacts import OUTCOMES, SAMPLES, SUPERNET, network_name
 from binas.tasks.estimate import EstimateSettings
@@ -65,36 +74,56 @@ def confirm(
     keep: Keep,
     progress: Progress,
 ) -> tuple[SearchResult, Confirmed | None]:
-    """The best of the ``count`` best networks under the limits of a result, and what it reaches on unseen images.
+    """The best of ``count`` near-optimal networks under the limits of a result, and what it reaches on unseen images.
 
-    Those are listed within ``time_limit`` seconds, or fewer of them.
+    The networks of which so many are measured are listed within ``time_limit`` seconds, or fewer of them.
     ``keep`` takes the result and candidates in order of preference, and gives back a result with the first of them that
     keeps the limits on the device.
     """
     if result.evaluation is None:
         return result, None
-    items, half = near_optimal(result, count, time_limit), run.settings(SampleSettings).half
-    outcomes = measured_outcomes(run, [item.architecture for item in items], half, progress)
-    measured = np.stack([outcomes[item.architecture] for item in items])
-    predicted = np.array([item.accuracy for item in items])
-    candidates = Candidates(predicted, measured, _reference(run, estimator), _doubt(run, estimator, items))
+    items = near_optimal(result, 1 if count == 1 else min(POOL * count, MOST), time_limit)
+    candidates = _measured_candidates(run, items, count, estimator, progress)
     best = keep(result, [items[k] for k in candidates.order()])
     if best.architecture != result.architecture:
         best = replace(best, status=Status.FEASIBLE)  # proven is the bound, which is about predictions
     own = [item.architecture for item in items].index(best.architecture or items[0].architecture)
-    unseen, winner = len(items) == 1 and _is_unseen(run, estimator), items[own].architecture
-    correct = outcomes[winner] if unseen else measured_outcomes(run, [winner], "test", progress)[winner]
-    records = [
-        CandidateRecord(
-            architecture=str(item.architecture), predicted=item.accuracy, measured=100 * float(share)
-        )
-        for item, share in zip(items, measured.mean(axis=1), strict=True)
-    ]
+    unseen, winner = len(candidates.correct) == 1 and _is_unseen(run, estimator), items[own].architecture
+    correct = candidates.correct[0] if unseen else measured_outcomes(run, [winner], "test", progress)[winner]
     count = 0 if run.tables.samples is None else len(run.tables.samples)
     lead = candidates.lead(own)
     if lead is None and run.tables.samples is not None:
         lead, count = _lead_on_test(run, winner, progress)
+    records = _records(items, candidates)
     return best, Confirmed.of("check" if unseen else "test", correct, lead, count, records)
+
+
+def _measured_candidates(
+    run: Run, items: Sequence[Evaluation], count: int, estimator: str, progress: Progress
+) -> Candidates:
+    """``count`` of some networks measured on the images of the samples."""
+    half = run.settings(SampleSettings).half
+
+    def measure(places: list[int]) -> Bits:
+        chosen = [items[k].architecture for k in places]
+        found = measured_outcomes(run, chosen, half, progress)
+        return np.stack([found[item] for item in chosen])
+
+    predicted = np.array([item.accuracy for item in items])
+    known = _reference(run, estimator), _doubt(run, estimator, items)
+    return measure_candidates(count, predicted, *known, measure)
+
+
+def _records(items: Sequence[Evaluation], candidates: Candidates) -> list[CandidateRecord]:
+    """What is kept of the candidates that were measured."""
+    return [
+        CandidateRecord(
+            architecture=str(items[k].architecture),
+            predicted=items[k].accuracy,
+            measured=100 * float(correct.mean()),
+        )
+        for k, correct in zip(candidates.measured, candidates.correct, strict=True)
+    ]
 
 
 def _lead_on_test(run: Run, winner: Architecture, progress: Progress) -> tuple[Difference | None, int]:
@@ -112,7 +141,7 @@ def _lead_on_test(run: Run, winner: Architecture, progress: Progress) -> tuple[D
 
 
 def near_optimal(result: SearchResult, count: int, time_limit: float | None = None) -> list[Evaluation]:
-    """The answer, and where it is proven the best networks after it, ``count`` together.
+    """The answer, and where it is proven the best networks after it, ``count`` architectures together, but no network twice.
 
     Fewer where there are no more, or the time limit (seconds) ends first.
     """
@@ -124,7 +153,8 @@ def near_optimal(result: SearchResult, count: int, time_limit: float | None = No
     except ProblemError:  # too many to list
         return [result.evaluation]
     others = [item for item in items if item.architecture != result.architecture]
-    return [result.evaluation, *others][:count]
+    known = [result.evaluation, *others][:count]
+    return list(distinct(result.problem.space, known, lambda item: item.architecture))
 
 
 def measured_outcomes(

@@ -69,8 +69,9 @@ class SearchSettings(Settings):
         16,
         ge=1,
         le=1000,
-        description="so many of the networks that are predicted best under a limit are measured on the images of the "
-        "samples, and the best of them is the answer; 1 = the one that is predicted best",
+        description="so many near-optimal networks are measured on the images of the samples, half of them those that are "
+        "predicted best, half those that look best after that, and the best of them is the answer; 1 = the one that is "
+        "predicted best",
     )
     seconds_per_network: float = Field(
         30.0,

@@ -1,0 +1,63 @@
+"""Architectures that are the same network under several names."""
+
+import pytest
+
+from binas.space import load_space
+from binas.space.twins import distinct, first_twins, plainest
+from binas.testing import make_space
+
+NARROW = """
+format: binas/space
+version: 1
+name: narrow
+channels: 1
+resolution: 16
+classes: 3
+stem: [cn_r1_k3_s1_c8_nre]
+stages:
+  - name: s1
+    depths: [1, 2]
+    channels: 16
+    stride: 2
+    activation: re
+    configs: {expansion: [0.25, 0.5, 1, 2], kernel: [3]}
+head: [cn_r1_k1_s1_c16_nre]
+"""
+
+
+@pytest.fixture
+def narrow(tmp_path):
+    path = tmp_path / "narrow.yaml"
+    path.write_text(NARROW)
+    return load_space(path)
+
+
+def test_widths_that_are_rounded_to_the_same_are_twins(narrow):
+    """8 channels enter the first block and 16 the second: both are rounded to multiples of 8, to 8 at least."""
+    first, second = first_twins(narrow)[0]
+    assert first == {"e0.25k3": "e0.25k3", "e0.5k3": "e0.25k3", "e1k3": "e0.25k3", "e2k3": "e2k3"}
+    assert second == {"e0.25k3": "e0.25k3", "e0.5k3": "e0.25k3", "e1k3": "e1k3", "e2k3": "e2k3"}
+
+
+def test_twins_are_right_on_the_same_images(narrow):
+    torch = pytest.importorskip("torch")
+    from binas.supernet import Supernet
+
+    torch.manual_seed(0)
+    supernet, images = Supernet(narrow).eval(), torch.randn(4, 1, 16, 16)
+    one, two, other = (narrow.parse(text) for text in ("e1k3-e0.5k3", "e0.25k3-e0.25k3", "e2k3-e0.25k3"))
+    assert plainest(narrow, one) == plainest(narrow, two) == two != plainest(narrow, other)
+    with torch.no_grad():
+        said = [supernet(images, item) for item in (one, two, other)]
+    assert torch.equal(said[0], said[1])
+    assert not torch.allclose(said[0], said[2])
+
+
+def test_of_each_network_the_first_is_left(narrow):
+    items = [narrow.parse(text) for text in ("e1k3", "e2k3", "e0.5k3", "e2k3-e1k3", "e2k3-e1k3")]
+    assert list(distinct(narrow, items, lambda item: item)) == [items[0], items[1], items[3]]
+
+
+def test_configs_that_are_no_blocks_are_each_their_own():
+    first = first_twins(make_space(2, 2, 3, 1))
+    assert all(name == twin for stage in first for block in stage for name, twin in block.items())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from binas.space import load_space
+from binas.space import builtin_names, load_space
 from binas.space.twins import distinct, first_twins, plainest
 from binas.testing import make_space
 
@@ -61,3 +61,9 @@ def test_of_each_network_the_first_is_left(narrow):
 def test_configs_that_are_no_blocks_are_each_their_own():
     first = first_twins(make_space(2, 2, 3, 1))
     assert all(name == twin for stage in first for block in stage for name, twin in block.items())
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_no_builtin_space_offers_one_network_twice(name):
+    first = first_twins(load_space(name))
+    assert all(known == twin for stage in first for block in stage for known, twin in block.items())

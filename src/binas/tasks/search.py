@@ -66,7 +66,7 @@ class SearchSettings(Settings):
         "them; none = where this run measured the table",
     )
     candidates: int = Field(
-        32,
+        16,
         ge=1,
         le=1000,
         description="so many near-optimal networks are measured on the images of the samples, half of them those that are "

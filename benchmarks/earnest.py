@@ -13,6 +13,7 @@ Columns, all on the same test images, which chose nothing; differences to the fo
   network for the time of one found network's share of the run: (seconds of training, measuring, estimating, searching
   and fine-tuning) * processes / number of limits, in one process of one thread; an epoch is timed first, and kept. Seconds
   are the wall clock's: a busy machine gives the scaled networks more, unless ``--share`` says how many minutes at most.
+  Find the widths on a quiet machine: beside other work latencies are uncertain, and what surely keeps the limit is narrower.
 
 Everything is resumable: the run as any run, a scaled network by its folder (plan.json, checkpoints, outcome.json). With
 ``--limits N`` and ``--published NAME`` some of them are trained now, and those of earlier calls are in the table; with

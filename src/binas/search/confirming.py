@@ -6,15 +6,15 @@ answer:
 
     score = predicted + G (measured - predicted),    G = D (D + N)^-1,    D = doubt + COMMON^2 1 1'.
 
-The first half of the K are the best by prediction. What is measured of them moves the scores of those that are like them,
-measured or not, so the second half are those of the next best (``POOL`` K in all) that may now be best: the highest score
-plus one standard error of it.
-
 It is the mean that two things give together: a normal prior around the predictions, as wide as their errors and their
 lack of fit, which networks share as far as they are alike (``CalibratedEstimator.doubt``), and measurements whose noise
 over images has the covariance N. An error that all predictions share (``COMMON``) moves no rank. Where predictions are
 sure nothing is gained by measuring, and the optimum stays; taking what was measured alone would take the luckiest of
 many good networks. Where nothing is known about the predictions, what was measured decides.
+
+The first half of the K are the best by prediction. What is measured of them moves the scores of those that are like them,
+measured or not, so the second half are those of the next best (``POOL`` K in all) that may now be best: the highest score
+plus one standard error of it.
 
 The winner was chosen by these images, so its accuracy there is too high, and it is not reported: the accuracy is that of
 test images. The lead over random networks (the samples of the check, on the same images, paired image by image) is that of

@@ -2,9 +2,14 @@
 
 import pytest
 
+from binas.costs.analytic import analytic_costs
+from binas.search import Limit, SearchProblem, best_architectures, solve
+from binas.search.rivals import random_rivals
 from binas.space import builtin_names, load_space
 from binas.space.twins import distinct, first_twins, plainest
+from binas.tasks.confirming import near_optimal
 from binas.testing import make_space
+from binas.testing.evaluators import known_contributions
 
 NARROW = """
 format: binas/space
@@ -67,3 +72,21 @@ def test_configs_that_are_no_blocks_are_each_their_own():
 def test_no_builtin_space_offers_one_network_twice(name):
     first = first_twins(load_space(name))
     assert all(known == twin for stage in first for block in stage for known, twin in block.items())
+
+
+def narrow_problem(space, limit):
+    contributions = known_contributions(space, 0, 1.0, 80.0)
+    return SearchProblem.build(contributions, {"macs": analytic_costs(space)["macs"]}, [Limit("macs", limit)])
+
+
+def test_rivals_and_candidates_are_different_networks(narrow):
+    """All names of one network cost the same, so many come within a limit."""
+    cost = analytic_costs(narrow)["macs"]
+    limit = cost.of(narrow, [narrow.parse("e1k3-e1k3")])[0]
+    problem = narrow_problem(narrow, float(limit))
+    rivals = random_rivals(problem, problem.limits[0], 20)
+    near = [item.architecture for item in near_optimal(solve(problem), 20)]
+    for found in (rivals, near):
+        assert len({plainest(narrow, item) for item in found}) == len(found) > 0
+    assert len(near) < len(best_architectures(problem, 20).items)
+    assert sum(plainest(narrow, item) == narrow.parse("e0.25k3-e1k3") for item in rivals) == 1

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from binas.search.deadline import NEVER, Deadline, TimeUpError
 from binas.search.dual import Padded, improve, solve_dual
 from binas.search.labels import Labels, Merge, decode, nothing
-from binas.search.lagrangian import Exact, Neighbourhood, Outcome, all_reachable, better, exact_of, halved
+from binas.search.lagrangian import Exact, Neighbourhood, Outcome, all_reachable, better, exact_of
 from binas.search.limits import Limit
-from binas.search.merging import TooManyError, best_sums, lagrangian_values, sums_above
+from binas.search.merging import TooManyError, best_sums, halved, lagrangian_values, sums_above
 from binas.search.problem import SearchProblem
 from binas.search.terms import Row, Terms, build_terms, limit_rows
 

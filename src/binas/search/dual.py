@@ -106,6 +106,11 @@ class Padded:
         absent = np.isneginf(self.blocks[0]).all(axis=2)
         return absent if absent.any() else None
 
+    @cached_property
+    def lightest(self) -> tuple[Relaxed, ...]:
+        """For each cost row the architecture with the least of it."""
+        return tuple(best_for(self, row, value_weight=0.0) for row in np.eye(self.terms.rows))
+
     def stage_scores(self, multipliers: Array, value_weight: float = 1.0) -> tuple[Array, Array, Array]:
         """Lagrangian value of each config (S, B, C), the best of each block (S, B), of each depth (S, P)."""
         base = (self.blocks[0], self.depths[0]) if value_weight else self.padding
@@ -131,6 +136,29 @@ class Relaxed:
     bound: float
 
 
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """Reduced costs for fixed multipliers: per config given the best depth that uses it, and per depth.
+
+    ``best`` is the config of least reduced cost of each block, ``block_best`` its Lagrangian value.
+    """
+
+    configs: Array
+    depths: Array
+    best: Ints
+    block_best: Array
+
+    @classmethod
+    def at(cls, padded: Padded, multipliers: Array, value_weight: float = 1.0) -> Reduced:
+        """Reduced cost = best Lagrangian value of the stage minus its best with the choice forced."""
+        score, best, stage = padded.stage_scores(multipliers, value_weight)
+        depths = stage.max(axis=1, keepdims=True) - stage
+        # the least loss of a depth at which the block runs
+        using = np.where(padded.active, depths[:, :, None], np.inf).min(axis=1)
+        configs = best[:, :, None] - score + using[:, :, None]
+        return cls(configs, depths, score.argmax(axis=2), best)
+
+
 def best_for(padded: Padded, multipliers: Array, value_weight: float = 1.0) -> Relaxed:
     """Maximise value_weight * value - multipliers * costs, choice by choice (value_weight is 0 or 1)."""
     score, _, stage = padded.stage_scores(multipliers, value_weight)
@@ -149,9 +177,7 @@ def totals_of(padded: Padded, depth: Ints, configs: Ints) -> Array:
 
 def cheapest(padded: Padded, row: int) -> Relaxed:
     """The architecture with the least cost in one row."""
-    multipliers = np.zeros(padded.terms.rows)
-    multipliers[row] = 1.0
-    return best_for(padded, multipliers, value_weight=0.0)
+    return padded.lightest[row]
 
 
 @dataclass(frozen=True, eq=False)

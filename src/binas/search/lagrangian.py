@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.search.deadline import NEVER, Deadline, TimeUpError
-from binas.search.dual import Padded, Relaxed, cheapest, improve, indices_of, solve_dual
+from binas.search.dual import Padded, Reduced, Relaxed, cheapest, improve, indices_of, solve_dual
+from binas.search.few import best_of_few
 from binas.search.labels import Labels, choices, decode, nothing, unite
-from binas.search.merging import UNJUDGED, TooManyError, best_sums, lagrangian_values, sums_above
+from binas.search.merging import UNJUDGED, TooManyError, best_sums, halved, lagrangian_values, sums_above
 from binas.search.terms import Terms
 
 Array = NDArray[np.float64]
@@ -29,24 +30,6 @@ MAX_CANDIDATES = 3_000_000
 CROWDED = 3.0  # choices near the bound for each block; with more, a smaller gap is tried first
 SMALLER = 8.0
 GROWTH = 3.0
-
-
-@dataclass(frozen=True, eq=False)
-class Reduced:
-    """Reduced costs for fixed multipliers: per config given the best depth that uses it, and per depth."""
-
-    configs: Array
-    depths: Array
-    block_best: Array
-
-    @classmethod
-    def at(cls, padded: Padded, multipliers: Array, value_weight: float = 1.0) -> Reduced:
-        """Reduced cost = best Lagrangian value of the stage minus its best with the choice forced."""
-        score, best, stage = padded.stage_scores(multipliers, value_weight)
-        depths = stage.max(axis=1, keepdims=True) - stage
-        # the least loss of a depth at which the block runs
-        using = np.where(padded.active, depths[:, :, None], np.inf).min(axis=1)
-        return cls(best[:, :, None] - score + using[:, :, None], depths, best)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +76,7 @@ def solve_exact(
     tried = near.first(gap)
     while True:
         try:
-            known = better(known, near.read(*near.whole(tried + near.slack)))
+            known = better(known, near.best(tried + near.slack))
         except (TimeUpError, TooManyError):
             return Outcome(known, gap <= enough, bound)
         gap = np.inf if known is None else bound - known.value
@@ -116,10 +99,10 @@ def all_reachable(padded: Padded) -> bool:
     )
 
 
-def exact_of(padded: Padded, relaxed: Relaxed) -> Exact:
+def exact_of(padded: Padded, relaxed: Relaxed, candidates: int = 0) -> Exact:
     """An architecture of the dual with its value."""
     depths, configs = indices_of(padded, relaxed)
-    return Exact(float(relaxed.totals[0] + padded.terms.constant[0]), depths, configs, 0)
+    return Exact(float(relaxed.totals[0] + padded.terms.constant[0]), depths, configs, candidates)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +146,13 @@ class Neighbourhood:
             return gap
         near = int((self.reduced.configs <= gap).sum())
         return gap / SMALLER if near > CROWDED * self.reduced.block_best.size else gap
+
+    def best(self, gap: float) -> Exact | None:
+        """The best architecture within the budgets and the gap; under one budget few choices are tried one by one."""
+        few = best_of_few(self.padded, self.at, self.reduced, gap) if self.padded.terms.rows == 1 else None
+        if few is None:
+            return self.read(*self.whole(gap))
+        return None if few[0] is None else exact_of(self.padded, few[0], few[1])
 
     def whole(self, gap: float) -> tuple[Labels, int]:
         """Architectures within the budgets and the gap, with a ``rank`` only so many, the best; and how many sums were made.
@@ -256,13 +246,3 @@ def _lows(stages: list[Labels], rows: int) -> Array:
     """The least of each cost row in each stage, (stages, rows)."""
     least = [stage.data[1:].min(axis=1, initial=np.inf) for stage in stages]
     return np.array(least).reshape(len(stages), rows)
-
-
-def halved(stages: list[Labels]) -> tuple[list[Labels], list[Labels]]:
-    """Two halves of about as many sums: stages go, largest first, to the one that is smaller so far; each by rising size."""
-    sizes, halves = [0.0, 0.0], (list[Labels](), list[Labels]())
-    for stage in sorted(stages, key=len, reverse=True):
-        smaller = int(sizes[1] < sizes[0])
-        sizes[smaller] += float(np.log(max(len(stage), 1)))
-        halves[smaller].insert(0, stage)
-    return halves

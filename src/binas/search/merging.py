@@ -9,9 +9,10 @@ thinned, and grids of larger steps contain those of smaller ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from binas.search.pareto import pareto
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Some = TypeVar("Some", bound=Sized)
 
 DIRECT = 3000  # candidates below this are sorted at once
 CHUNK = 1 << 18  # candidates made at a time: a few MiB, which stay in the cache, and milliseconds
@@ -407,3 +409,13 @@ def _highest(parts: list[tuple[Array, Indices, Indices]], rank: int) -> tuple[Ar
     value, i, j = (np.concatenate(rows) for rows in zip(*parts, strict=True))
     keep = pareto(value[None], rank) if len(value) else np.zeros(0, np.intp)
     return value[keep], i[keep], j[keep]
+
+
+def halved(stages: list[Some]) -> tuple[list[Some], list[Some]]:
+    """Two halves of about as many sums: stages go, largest first, to the one that is smaller so far; each by rising size."""
+    sizes, halves = [0.0, 0.0], (list[Some](), list[Some]())
+    for stage in sorted(stages, key=len, reverse=True):
+        smaller = int(sizes[1] < sizes[0])
+        sizes[smaller] += math.log(max(len(stage), 1))
+        halves[smaller].insert(0, stage)
+    return halves

@@ -12,8 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from binas.estimators.objective import BilinearObjective
-from binas.search.dual import Padded, cheapest
-from binas.search.lagrangian import Reduced
+from binas.search.dual import Padded, Reduced, cheapest
 from binas.search.problem import SearchProblem
 from binas.search.restrict import kept_of, smaller_problem
 from binas.search.terms import build_terms, limit_rows

@@ -38,7 +38,7 @@ def _proven_gap(answer: Answer) -> float:
 def _scale(problem: SearchProblem) -> float:
     """Largest entry of the objective: solvers add up numbers rounded relative to it."""
     values = getattr(problem.objective, "values", None)
-    return 0.0 if values is None else 100.0 * max(float(abs(a).max(initial=0.0)) for a in values.arrays())
+    return 0.0 if values is None else 100.0 * float(abs(values.flat()).max(initial=0.0))
 
 
 def _check_form(answer: Answer, solver: str) -> None:

@@ -253,29 +253,30 @@ def _line_search(
     others = start.multipliers.copy()
     others[row] = 0.0
 
-    def line(x: Relaxed) -> float:  # value of x in the Lagrangian without this row
-        return float(x.totals[0] - others @ x.totals[1:])
+    def line(x: Relaxed) -> tuple[float, float]:  # value in the Lagrangian without this row, and its cost
+        return float(x.totals[0] - others @ x.totals[1:]), float(x.totals[1 + row])
 
+    budget = float(padded.budget[row])
     over = at(0.0) if start.multipliers[row] else start
-    if over.totals[1 + row] <= padded.budget[row]:
+    high, dear = line(over)
+    if dear <= budget:
         return over, over
-    under = cheapest(padded, row)
-    best, kept = over, under
+    best, kept = over, cheapest(padded, row)
+    low, cheap = line(kept)
     for _ in range(60):
-        width = over.totals[1 + row] - under.totals[1 + row]
-        if width <= 0 or deadline.late:
+        if dear <= cheap or deadline.late:
             break
-        middle = at(max(0.0, (line(over) - line(under)) / width))
+        multiplier = max(0.0, (high - low) / (dear - cheap))
+        middle = at(multiplier)
         best = middle if middle.bound < best.bound else best
-        multiplier = middle.multipliers[row]
-        height = line(middle) - multiplier * middle.totals[1 + row]
-        reference = line(under) - multiplier * under.totals[1 + row]
-        if height <= reference + 1e-12 * max(1.0, abs(reference)):
+        value, cost = line(middle)
+        reference = low - multiplier * cheap
+        if value - multiplier * cost <= reference + 1e-12 * max(1.0, abs(reference)):
             break
-        if middle.totals[1 + row] <= padded.budget[row]:
-            under = kept = middle
+        if cost <= budget:
+            kept, low, cheap = middle, value, cost
         else:
-            over = middle
+            high, dear = value, cost
     return best, kept
 
 

@@ -100,32 +100,51 @@ def build_terms(problem: SearchProblem, rows: list[Row]) -> Terms:
         raise ProblemError(
             f"a {objective.kind} objective is not a sum over stages; use branch-bound or evolution."
         )
-    stages = (
-        _plain_stages(problem, objective, rows)
-        if isinstance(objective, BilinearObjective)
-        else [_variants(problem, s, rows, objective) for s in range(len(problem.space.stages))]
-    )
     constant = np.array([objective.base, *(row.sign * problem.costs[row.cost].fixed for row in rows)])
     bounds = np.array([row.bound for row in rows])
-    return _snapped(Terms(problem.space, tuple(stages), constant, bounds))
+    make = _plain_stages if isinstance(objective, BilinearObjective) else _listed_stages
+    fixed, stages = make(problem, rows, constant[:, None])
+    return Terms(problem.space, stages, fixed, bounds)
 
 
-def _plain_stages(problem: SearchProblem, objective: BilinearObjective, rows: list[Row]) -> list[StageTerms]:
+def _plain_stages(
+    problem: SearchProblem, rows: list[Row], constant: Array
+) -> tuple[Array, tuple[StageTerms, ...]]:
     """Stages without interactions: every number is that of one choice."""
-    columns = [objective.values.flat(), *(row.sign * problem.costs[row.cost].values.flat() for row in rows)]
-    table, layout = np.stack(columns), problem.space.layout
-    return [
-        StageTerms(stage.depths, table[:, depths], tuple(table[:, block] for block in blocks))
-        for stage, depths, blocks in zip(
-            problem.space.stages, layout.depth_slices, layout.config_slices, strict=True
-        )
+    assert isinstance(problem.objective, BilinearObjective)
+    columns = [
+        problem.objective.values.flat(),
+        *(row.sign * problem.costs[row.cost].values.flat() for row in rows),
     ]
+    layout = problem.space.layout
+    starts = [0, *(1 + where.start for where in layout.slices)]
+    table = _snapped(np.concatenate([constant, np.stack(columns)], axis=1), starts)
+    fixed, table = table[:, 0], table[:, 1:]
+    stages = zip(problem.space.stages, layout.depth_slices, layout.config_slices, strict=True)
+    return fixed, tuple(
+        StageTerms(stage.depths, table[:, depths], tuple(table[:, block] for block in blocks))
+        for stage, depths, blocks in stages
+    )
+
+
+def _listed_stages(
+    problem: SearchProblem, rows: list[Row], constant: Array
+) -> tuple[Array, tuple[StageTerms, ...]]:
+    """Stages with interactions: every variant becomes one config of a single pseudo-block."""
+    assert isinstance(problem.objective, StagewiseObjective)
+    listed = [_variants(problem, s, rows, problem.objective) for s in range(len(problem.space.stages))]
+    starts = np.cumsum([0, 1, *(block.shape[1] for block, _ in listed)]).tolist()
+    table = _snapped(np.concatenate([constant, *(block for block, _ in listed)], axis=1), starts[:-1])
+    return table[:, 0], tuple(
+        StageTerms((1,), np.zeros((len(table), 1)), (table[:, start:end],), variants)
+        for start, end, (_, variants) in zip(starts[1:-1], starts[2:], listed, strict=True)
+    )
 
 
 def _variants(
     problem: SearchProblem, s: int, limited: list[Row], objective: StagewiseObjective
-) -> StageTerms:
-    """A stage with interactions: every variant becomes one config of a single pseudo-block."""
+) -> tuple[Array, tuple[Indices, Indices]]:
+    """Value and costs of every variant of a stage with interactions, and its depth and configs."""
     stage = problem.space.stages[s]
     if stage.count > MAX_VARIANTS:
         raise ProblemError(
@@ -144,23 +163,12 @@ def _variants(
         depths.append(np.full(index.shape[1], depth))
         configs.append(np.pad(index, ((0, len(stage.blocks) - depth), (0, 0)), constant_values=-1).T)
     block = np.concatenate(values, axis=1)
-    table = (np.concatenate(depths), np.concatenate(configs))
-    return StageTerms((1,), np.zeros((block.shape[0], 1)), (block,), table)
+    return block, (np.concatenate(depths), np.concatenate(configs))
 
 
-def _snapped(terms: Terms) -> Terms:
-    """Round every number to the grid of its row, so that all sums are exact."""
-    parts = [terms.constant[:, None]]
-    parts += [part for stage in terms.stages for part in (stage.depth, *stage.blocks)]
-    ends = np.cumsum([part.shape[1] for part in parts])
-    numbers, starts = np.concatenate(parts, axis=1), [0, *ends[:-1].tolist()]
+def _snapped(numbers: Array, starts: list[int]) -> Array:
+    """Every number rounded to the grid of its row, so that all sums are exact; of each part only one number is added."""
     totals = np.maximum.reduceat(np.abs(numbers), starts, axis=1).sum(axis=1, keepdims=True)
     step = np.exp2(np.ceil(np.log2(np.maximum(totals, 1e-290))) - 50)
-    snapped = np.rint(numbers * (1.0 / step)) * step  # powers of two: multiplying by them is exact
-    constant, *rest = [snapped[:, start:end] for start, end in zip(starts, ends.tolist(), strict=True)]
-    left = iter(rest)
-    stages = tuple(
-        StageTerms(stage.depths, next(left), tuple(next(left) for _ in stage.blocks), stage.variants)
-        for stage in terms.stages
-    )
-    return Terms(terms.space, stages, constant[:, 0], terms.bounds)
+    snapped: Array = np.rint(numbers * (1.0 / step)) * step  # powers of two: multiplying by them is exact
+    return snapped

@@ -8,6 +8,7 @@ from small_networks import MBCONV
 
 from binas.base.errors import DataError
 from binas.contributions import SupernetEvaluator, balanced_paths
+from binas.contributions.outcomes import first_impossible
 from binas.contributions.sampling import correct_images
 from binas.contributions.supernet_evaluator import indexed
 from binas.data.augment import normalise
@@ -77,3 +78,18 @@ def test_a_stream_is_refused():
 
     with pytest.raises(DataError, match="are a stream"):
         indexed(Stream(), "mine")
+
+
+def test_a_logit_that_is_no_number_spoils_an_outcome_whatever_its_class(supernet, data, monkeypatch):
+    """-inf on another class leaves the log-probability of the true one finite."""
+    evaluator, everything = SupernetEvaluator(supernet, data), np.arange(4)
+
+    def lost(*_):
+        logits = torch.zeros(4, 5)
+        logits[2, (int(labels[2]) + 1) % 5] = -torch.inf
+        return logits
+
+    labels = next(iter(data.validation.take(everything).batches(4))).labels
+    monkeypatch.setattr(supernet, "forward", lost)
+    found = evaluator.outcomes(everything, *balanced_paths(MBCONV, everything, 2, 0))
+    assert first_impossible(found) == 2

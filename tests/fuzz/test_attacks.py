@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import threading
 import zipfile
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 import readers
 import torch
+from PIL import Image
 from readers import (
     PLAN,
     QUESTION,
@@ -223,6 +225,20 @@ class TestSize:
         assert budget.free == 100
         with budget.taken(1000):  # larger than the budget: alone
             assert budget.free == 0
+
+    @pytest.mark.slow
+    def test_many_threads_that_decode_large_images_share_one_gigabyte(self, tmp_path: Path) -> None:
+        Image.new("RGB", (8192, 8192)).save(tmp_path / "black.png")
+        script = (
+            "import resource, sys; from concurrent.futures import ThreadPoolExecutor; from pathlib import Path\n"
+            "from binas.data.decoding import decode\n"
+            "with ThreadPoolExecutor(16) as pool:\n"
+            "    list(pool.map(lambda _: decode(Path(sys.argv[1]), (32, 32), 3), range(16)))\n"
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)"
+        )
+        command = [sys.executable, "-c", script, str(tmp_path / "black.png")]
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert float(found.stdout) < 1.0
 
 
 class TestFiles:

@@ -7,6 +7,8 @@ import sys
 import time
 
 import pytest
+from PIL import Image
+from small_data import bars
 
 from tiny_run import final, write_config
 
@@ -63,6 +65,44 @@ def test_a_run_under_a_launcher_is_that_of_one_process(tmp_path, launcher):
         assert done.returncode == 0, done.stderr[-3000:]
         assert done.stdout.count("Report: ") == 1  # only the first process speaks
     assert final(tmp_path / "alone") == final(tmp_path / "launched")
+
+
+def photos(folder):
+    """The bars of the tiny run as a folder of images."""
+    arrays = bars(160)
+    for number, (image, label) in enumerate(zip(arrays["images"], arrays["labels"], strict=True)):
+        place = folder / f"class{label}"
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image.transpose(1, 2, 0)).save(place / f"{number}.png")
+    return folder
+
+
+@pytest.mark.slow
+def test_images_that_stay_in_their_files_are_shared_out(tmp_path):
+    data = {"kind": "folder", "path": str(photos(tmp_path / "photos")), "size": 12, "cache": False}
+    config = write_config(tmp_path, data=data)
+    for out, before in (("alone", []), ("launched", LAUNCHERS["torchrun"])):
+        command = [
+            sys.executable,
+            *before,
+            *CALL,
+            "train",
+            tmp_path / out,
+            "--config",
+            config,
+            *SHARDS[:2],
+            "--quiet",
+        ]
+        done = subprocess.run(
+            [str(word) for word in command], env=environment(), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+    weights = [
+        sorted(path.relative_to(tmp_path / out).as_posix() for path in (tmp_path / out).glob("*/weights-*"))
+        for out in ("alone", "launched")
+    ]
+    assert len(weights[0]) == 2
+    assert weights[0] == weights[1]
 
 
 @pytest.mark.slow

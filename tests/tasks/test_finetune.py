@@ -1,6 +1,7 @@
 """Networks of a run: fine-tuned, interrupted, named, found again and exported."""
 
 import json
+import math
 import shutil
 
 import pytest
@@ -8,15 +9,15 @@ import torch
 from small_networks import MBCONV
 from small_run import small_run
 
-from binas.base.errors import BinasError, CheckpointError, ConfigError, FileError
+from binas.base.errors import BinasError, CheckpointError, ConfigError, ExplodedError, FileError
 from binas.base.progress import Progress
 from binas.costs.analytic import architecture_work
 from binas.export import LatencyFact, load_model
 from binas.run.run import Run, open_run
 from binas.tasks.artefacts import network_folder, network_name, network_names
 from binas.tasks.export import export_tuned
-from binas.tasks.finetune import Tuning, find_tuned, open_tuned, run_to_tune
-from binas.training import FinetuneSettings, TrainSettings, evaluate_architecture
+from binas.tasks.finetune import EXPLODED, INPUTS, Tuning, find_tuned, open_tuned, run_to_tune, tune_all
+from binas.training import FinetuneSettings, TrainSettings, evaluate_architecture, phases
 from binas.training.team import Team
 
 LIGHTEST, HEAVIEST = MBCONV.extreme(False), MBCONV.extreme()
@@ -184,3 +185,62 @@ def test_an_export_keeps_what_an_earlier_one_said(copied):
     assert torch.equal(
         load_model(first.folder)(torch.ones(1, 3, 12, 12)), tuned.network(torch.ones(1, 3, 12, 12))
     )
+
+
+def test_what_was_begun_is_noted_anew_until_something_is_trained(copied, monkeypatch):
+    """Killed before its first checkpoint, then called with other settings: the run must not take it for its own."""
+    name = network_name(HEAVIEST)
+    with monkeypatch.context() as patched:
+        patched.setattr("binas.training.phases._starting_network", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            tune(run_to_tune(copied.folder, ["finetune.epochs=3"]), HEAVIEST)
+    inputs = network_folder(copied.folder, name) / INPUTS
+    assert json.loads(inputs.read_text())["epochs"] == 3
+    tune(run_to_tune(copied.folder, ["finetune.epochs=1"]), HEAVIEST)
+    assert json.loads(inputs.read_text())["epochs"] == 1
+    said = tune_all(copied, [HEAVIEST], Progress())[HEAVIEST]  # by the settings of the run
+    assert said.settings["epochs"] == json.loads(inputs.read_text())["epochs"] == 2
+    assert [path.name for path in (copied.folder / "old").glob("*/networks/*")] == [name]
+
+
+def explode_at(monkeypatch, place):
+    """Let the loss of fine-tuning be no number at an epoch and batch; the list of places that were trained."""
+    loss, seen = phases._taught_loss, []
+
+    def exploding(logits, step, *others):
+        seen.append((step.epoch, step.batch))
+        return loss(logits, step, *others) * (math.nan if seen[-1] == place else 1.0)
+
+    monkeypatch.setattr(phases, "_taught_loss", exploding)
+    return seen
+
+
+def test_after_an_explosion_a_runs_own_network_goes_on_with_clipping(copied, monkeypatch):
+    with monkeypatch.context() as patched:
+        explode_at(patched, (1, 1))
+        with pytest.raises(
+            ExplodedError, match=r"finetune\.clip=1: with that the same command goes on from epoch 1"
+        ):
+            tune_all(copied, [HEAVIEST], Progress())
+    seen = explode_at(monkeypatch, None)
+    clipped = run_to_tune(copied.folder, ["finetune.clip=1"])
+    tune_all(clipped, [HEAVIEST], Progress())
+    assert {epoch for epoch, _ in seen} == {1}
+    inputs = json.loads((network_folder(copied.folder, network_name(HEAVIEST)) / INPUTS).read_text())
+    assert inputs["clip"] == 1
+    assert EXPLODED not in inputs
+    seen.clear()
+    tune_all(copied, [HEAVIEST], Progress())  # without clipping it is another network
+    assert {epoch for epoch, _ in seen} == {0, 1}
+
+
+def test_an_unfinished_network_of_other_settings_is_refused(copied):
+    often = copied.settings(TrainSettings).model_copy(update={"checkpoint_seconds": 0.0})
+    run = Run(copied.folder, copied.config.model_copy(update={"train": often}), copied.space)
+    with pytest.raises(Killed):
+        tune(run, HEAVIEST, None, KillAfter(5))
+    before = contents(copied.folder / "networks")
+    gentler = run_to_tune(copied.folder, ["finetune.clip=1"])
+    with pytest.raises(CheckpointError, match=r"clip was None, now 1"):
+        tune(gentler, HEAVIEST)
+    assert before == contents(copied.folder / "networks")

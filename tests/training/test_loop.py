@@ -14,7 +14,7 @@ from binas.base.errors import CheckpointError, ExplodedError, FileError, Trainin
 from binas.base.interrupts import SIGNALS, Interrupted, listening
 from binas.base.progress import Progress
 from binas.training import Reporter, make_accelerator, train_heaviest, train_supernet
-from binas.training.checkpoint import first_not_finite, load_checkpoint
+from binas.training.checkpoint import first_not_finite, has_checkpoint, load_checkpoint
 from binas.training.config import Phase
 from binas.training.loop import PROGRESS, Average, Job, fit, image_side, learning_rate, make_optimizer
 from binas.training.losses import soft_cross_entropy, targets
@@ -250,6 +250,34 @@ def test_weights_that_are_not_finite_are_neither_kept_nor_a_result(tmp_path):
     kept = load_checkpoint(tmp_path, PROGRESS)
     assert kept.values["place"]["epoch"] == 1
     assert first_not_finite(kept.tensors) is None
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_an_explosion_that_validation_finds_is_no_dead_end(tmp_path, behind):
+    """Weights are finite, what they make of images is not; a checkpoint behind the last batch holds just these."""
+    often = linear_job(tmp_path, epochs=3)
+    config = often.config.model_copy(update={"checkpoint_seconds": 0.0 if behind else 1e9})
+    job, seen = identified(replace(often, config=config)), []
+
+    def measure(network):
+        seen.append(1)
+        if len(seen) == 2:
+            raise ExplodedError(
+                "the logits of 3 of 5 images are not finite, so there is no accuracy. Train again."
+            )
+        return {"accuracy": 50.0}
+
+    place = "the beginning" if behind else "epoch 1, batch 0"
+    with pytest.raises(
+        ExplodedError, match=rf"epoch 2, the logits .* no accuracy\. Lower .* goes on from {place}"
+    ):
+        fit(replace(job, measure=measure))
+    assert has_checkpoint(tmp_path, PROGRESS) is not behind
+    gentle = replace(
+        identified(replace(linear_job(tmp_path, epochs=3, clip=1.0), config=config)), measure=measure
+    )
+    fit(gentle)
+    assert load_checkpoint(tmp_path, PROGRESS).values["place"]["epoch"] == 3
 
 
 @pytest.mark.parametrize("number", SIGNALS)

@@ -44,9 +44,11 @@ class OnImages:
             ):
                 rows = slice(start, start + len(labels))
                 paths = torch.from_numpy(depths[rows]), torch.from_numpy(configs[rows])
-                scores = self._supernet(batch, paths).float().log_softmax(1)
-                correct[rows] = (scores.argmax(1) == labels).cpu().numpy()
-                log_probability[rows] = scores.gather(1, labels[:, None])[:, 0].cpu().numpy()
+                logits = self._supernet(batch, paths).float()
+                correct[rows] = (logits.argmax(1) == labels).cpu().numpy()
+                logs = logits.log_softmax(1).gather(1, labels[:, None])[:, 0]
+                # one class whose logit is -inf would leave that of the true one finite
+                log_probability[rows] = logs.where(logits.isfinite().all(1), torch.nan).cpu().numpy()
                 start = rows.stop
         return Outcomes(correct, log_probability)
 

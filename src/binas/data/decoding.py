@@ -81,6 +81,9 @@ class PixelBudget:
 
 # Decoded images take 4 bytes a pixel, twice while they are converted: about 0.5 GiB, whatever the number of threads.
 _BUDGET = PixelBudget(MAX_PIXELS)
+# Pillow stores large images in blocks. Smaller ones would stay with the thread that freed them (an arena of malloc each);
+# blocks beyond 32 MiB are always given back.
+Image.core.set_block_size(2**26)
 
 
 def decode(
@@ -135,14 +138,17 @@ def _pixels(
     image.draft(_MODES[channels], (side, side))
     with _BUDGET.taken(image.width * image.height):
         ImageOps.exif_transpose(image, in_place=True)
-        flat = _in_mode(image, _MODES[channels])
-        if part is None:
-            fitted = ImageOps.fit(flat, (width, height), Image.Resampling.BILINEAR)
-        else:
-            box = part.box(*flat.size)
-            fitted = flat.resize((width, height), Image.Resampling.BILINEAR, box=box)
+        fitted = _fitted(_in_mode(image, _MODES[channels]), (width, height), part)
+        image.close()  # what is held longer would not be counted
     pixels = torch.from_numpy(np.array(fitted))
     return pixels[None] if channels == 1 else pixels.permute(2, 0, 1).contiguous()
+
+
+def _fitted(image: Image.Image, size: tuple[int, int], part: RandomPart | None) -> Image.Image:
+    """The centre that covers ``size`` (w, h), or a part of the image, resized to it."""
+    if part is None:
+        return ImageOps.fit(image, size, Image.Resampling.BILINEAR)
+    return image.resize(size, Image.Resampling.BILINEAR, box=part.box(*image.size))
 
 
 def _in_mode(image: Image.Image, mode: str) -> Image.Image:

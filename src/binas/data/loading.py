@@ -28,7 +28,7 @@ def load_data(source: DataConfig) -> ImageData:
         parts = divided(source.title, FILES[source.kind](source), _division(source))
         if not (fits_memory(parts) if source.cache is None else source.cache):
             shares = [[number, launched()] for number in range(launched())]
-            found = share_out(checker, [source.model_dump_json()], shares, launched())
+            found = share_out(checker, [source.model_dump_json(exclude_unset=True)], shares, launched())
             refuse([problem for problems in found for problem in problems])
             with checked_elsewhere():
                 return _loaded(source)

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from binas.base.plugins import import_name
 from binas.base.progress import Progress
-from binas.base.workers import Work, Worker, hired, name_of, new_session, share_out
+from binas.base.workers import Work, Worker, hired, launched, name_of, new_session, share_out
 from binas.run.config import config_model, values_of
 from binas.run.run import Run
 from binas.space.files import load_space
@@ -76,6 +76,12 @@ def train_shared(
 
     told, settings = progress or Progress(), run.settings(TrainSettings)
     size = min(processes_of(settings), shards or 1)
+    if launched() > size:
+        told.say(
+            f"{launched()} processes were launched, but the batches of this training have {shards or 1} shards (written down "
+            f"when the run began), so {size} of them train it. --set train.heaviest.shards={launched()}, and the same of "
+            "train.supernet and finetune, trains anew with all of them (--redo)."
+        )
     with one_thread():
         if size == 1:
             return work(run, Team(), told, *given)

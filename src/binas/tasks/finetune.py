@@ -7,15 +7,15 @@ limit trains only what is new.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from binas.base.errors import ConfigError, FileError
+from binas.base.errors import CheckpointError, ConfigError, ExplodedError, FileError
 from binas.base.files import dump_json, exists, move, read_json, write_text
-from binas.base.identity import file_digest, flattened
+from binas.base.identity import changes, file_digest, flattened, only_lower
 from binas.base.lock import locked
 from binas.base.progress import Progress
 from binas.base.times import Seconds
@@ -34,7 +34,7 @@ from binas.tasks.artefacts import (
 )
 from binas.tasks.outlook import Amount, Outlook
 from binas.tasks.train import EPOCH, STARTING, bench
-from binas.training.config import FinetuneSettings, TrainSettings
+from binas.training.config import EASING, FinetuneSettings, TrainSettings
 from binas.training.judgement import HeldOut, Judgement, NetworkRecord
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from binas.training.team import Team
 
 INPUTS = "inputs.json"
+EXPLODED = "exploded"  # beside the inputs, where training ended so
+EMPTY: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -114,10 +116,16 @@ class Tuning:
         run.space.check(architecture)
         folder = network_folder(run.folder, name or run.network_name(architecture))
         old, start = _own_record(folder, architecture), time.monotonic()
-        if self.team.first and not exists(folder):  # by it the run knows later that this is its own network
-            write_text(folder / INPUTS, dump_json(_identity(run)))
+        if old is None:
+            self._begin(folder)
         where = bench(run, progress, self.team, folder)
-        network = fine_tune(self.supernet, self.heaviest, architecture, where, self.settings, self.teacher)
+        try:
+            network = fine_tune(
+                self.supernet, self.heaviest, architecture, where, self.settings, self.teacher
+            )
+        except ExplodedError:
+            self._note(folder, {EXPLODED: True})
+            raise
         if old is not None and old.weights == weights_digest(network):
             return TunedNetwork(folder, old, network, new=False)
         judgement = judge(network, self.supernet, architecture, where, self.settings.recalibration)
@@ -125,6 +133,20 @@ class Tuning:
         if self.team.first:
             record.save(folder / NETWORK)
         return TunedNetwork(folder, record, network, new=True)
+
+    def _begin(self, folder: Path) -> None:
+        """Note what the network in a folder is made of, by which the run knows its own; or refuse to go on."""
+        if not can_go_on(folder, identity := _identity(self.run)):
+            differences = "; ".join(changes(inputs_of(folder)[0], identity)[:3])
+            raise CheckpointError(
+                f"{folder} holds a network that was begun with other settings: {differences}. Give another --name, or "
+                "delete that folder to train anew. It was left as it is."
+            )
+        self._note(folder)
+
+    def _note(self, folder: Path, more: Mapping[str, Any] = EMPTY) -> None:
+        if self.team.first:
+            write_text(folder / INPUTS, dump_json({**_identity(self.run), **more}))
 
     def _record(
         self,
@@ -287,7 +309,7 @@ def _is_tuned(run: Run, architecture: Architecture, progress: Progress) -> bool:
 
     folder, identity = _folder(run, architecture), _identity(run)
     name = folder.relative_to(run.folder).as_posix()
-    if exists(folder) and not has_inputs(folder, identity):
+    if exists(folder) and not (has_inputs if exists(folder / NETWORK) else can_go_on)(folder, identity):
         place = keep_old(run.folder, "finetune", [name])
         progress.say(f"{name} of before moved to {place.relative_to(run.folder)}")
     for place in () if exists(folder) else places(run.folder, "finetune"):
@@ -298,9 +320,31 @@ def _is_tuned(run: Run, architecture: Architecture, progress: Progress) -> bool:
     return exists(folder / NETWORK)
 
 
-def has_inputs(folder: Path, identity: dict[str, Any]) -> bool:
+def inputs_of(folder: Path) -> tuple[dict[str, Any], bool]:
+    """What a network in a folder was made of, or begun with, and whether its training exploded."""
+    stored = read_json(folder / INPUTS) if exists(folder / INPUTS) else {}
+    found = dict(stored) if isinstance(stored, dict) else {}
+    return found, found.pop(EXPLODED, False) is True
+
+
+def has_inputs(folder: Path, identity: Mapping[str, Any]) -> bool:
     """Whether what is in a network's folder was made, or begun, with these settings and weights."""
-    return exists(folder / INPUTS) and read_json(folder / INPUTS) == identity
+    return inputs_of(folder)[0] == identity
+
+
+def can_go_on(folder: Path, identity: Mapping[str, Any]) -> bool:
+    """Whether training in a folder may begin or go on: nothing was trained there, or with the same inputs.
+
+    Where it exploded also with a lower rate or clip.
+    """
+    from binas.training.checkpoint import has_checkpoint
+    from binas.training.loop import PROGRESS, WEIGHTS
+    from binas.training.phases import FINETUNE
+
+    if not any(has_checkpoint(folder / FINETUNE, name) for name in (PROGRESS, WEIGHTS)):
+        return True
+    stored, exploded = inputs_of(folder)
+    return stored == identity or (exploded and only_lower(stored, identity, EASING))
 
 
 def _folder(run: Run, architecture: Architecture) -> Path:

@@ -106,7 +106,7 @@ def _checked(judged: NDArray[np.uint8]) -> Correct:
     if lost:
         raise ExplodedError(
             f"the logits of {lost} of {len(judged)} images are not finite, so there is no accuracy: the weights have "
-            "exploded. Train with a lower learning_rate, or with clip (--set train.supernet.clip=1)."
+            "exploded. Train them with a lower learning_rate, or with clip."
         )
     return judged.astype(np.bool_)
 

@@ -41,6 +41,7 @@ from binas.training.checkpoint import (
     load_generator,
     load_optimizer,
     load_weights,
+    remove_checkpoint,
     save_checkpoint,
 )
 from binas.training.config import EASING, GROWN, Phase, TrainSettings
@@ -341,11 +342,21 @@ class _Training:
         except Interrupted:  # which may take long: the epoch is kept as it is, and validated again later
             self._save()
             raise
+        except ExplodedError as error:
+            self._forget_unvalidated()
+            raise self._exploded(f"epoch {self.epoch + 1}, {str(error).partition('. ')[0]}") from error
         self.epoch, self.batch, self.loss = self.epoch + 1, 0, 0.0
         self._keep_if_best(network, metrics)
         job.reporter.record(self.epoch, self._position(), {"loss": loss, "learning_rate": rate, **metrics})
         self._save()
         job.team.wait()
+
+    def _forget_unvalidated(self) -> None:
+        """A checkpoint behind an epoch's last batch holds the weights that have just failed: no setting mends them."""
+        if self.kept == (self.epoch, self.batches):
+            self.kept = None
+            if self.job.team.first:
+                remove_checkpoint(self.job.folder, PROGRESS)
 
     def _save(self) -> None:
         job, state = self.job, self.optimizer.state_dict()["state"]

@@ -1,9 +1,14 @@
 import os
 import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
-from binas.base.interrupts import SIGNALS, Interrupted, listening, noted, postponed
+from binas.base.errors import FileError
+from binas.base.interrupts import GO_ON, SIGNALS, Interrupted, listening, noted, postponed
 
 
 def send(number):
@@ -62,3 +67,46 @@ def test_handlers_are_those_of_before_afterwards():
     with listening():
         pass
     assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"), [(ValueError("Error calling function"), Interrupted), (FileError("full"), FileError)]
+)
+def test_compiled_code_may_make_another_error_of_it_but_what_users_must_know_is_said(error, raised):
+    def work():
+        try:
+            send(signal.SIGTERM)
+        except Interrupted:
+            raise error from None
+
+    with pytest.raises(raised), listening():
+        work()
+    with pytest.raises(type(error)), listening():  # of another command: nothing is left of the signal
+        raise error
+
+
+LOADED = """
+import os, runpy, sys
+
+class Asked:
+    def find_spec(self, name, path, target=None):
+        if name == "binas.cli.main":
+            os.kill(os.getpid(), {number})
+
+sys.meta_path.insert(0, Asked())
+sys.argv = ["binas", "--version"]
+runpy.run_module("binas", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_while_the_program_is_loaded_is_one_sentence(number):
+    script = LOADED.format(number=int(number))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (128 + number, "")
+    assert done.stderr == f"interrupted by {number.name}. {GO_ON}\n"
+
+
+def test_the_installed_command_hears_signals_as_early():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert project["scripts"] == {"binas": "binas.__main__:main"}

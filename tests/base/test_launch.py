@@ -26,8 +26,24 @@ def test_torchrun_and_accelerate():
 @pytest.mark.parametrize("size", [{"SLURM_NTASKS": "8"}, {"SLURM_STEP_NUM_TASKS": "8", "SLURM_NTASKS": "9"}])
 def test_slurm_on_several_machines(size):
     environment = {**SLURM, **size, "SLURM_JOB_NODELIST": "gpu[07-09,12],big1"}
-    assert take_launch(environment) == Launch(5, 8, 1, 1, "gpu07", 20_000 + 123456 % 20_000)
+    assert take_launch(environment) == Launch(5, 8, 1, 1, "gpu07", 20_000 + 123456 * 101 % 20_000)
     assert environment["MASTER_ADDR"] == "gpu07"
+
+
+def test_steps_and_jobs_beside_each_other_meet_at_ports_of_their_own():
+    def port(job, step):
+        more = {"SLURM_NTASKS": "8", "SLURM_JOB_ID": str(job), "SLURM_STEP_ID": str(step)}
+        return take_launch({**SLURM, **more}).port
+
+    ports = [port(job, step) for job in range(123456, 123466) for step in range(100)]
+    assert len(set(ports)) == len(ports)
+    assert port(7, 3) == port(7, 3)
+
+
+def test_what_is_started_from_here_is_alone_in_a_slurm_job_too():
+    environment = {**SLURM, "SLURM_NTASKS": "8"}
+    assert take_launch(environment) is not None
+    assert take_launch(environment) is None
 
 
 def test_slurm_on_one_machine_and_with_an_address_of_ones_own():

@@ -3,12 +3,18 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
+
+from binas.base import ranks
+from binas.base.interrupts import GO_ON
+from binas.version import __version__
 
 HERE = str(Path(__file__).parent)
 SCRIPT = """
@@ -25,16 +31,19 @@ class Files:
         (Path({folder!r}) / "new").write_text(value)
         (Path({folder!r}) / "new").rename(Path({folder!r}) / key)
     def get(self, key):
+        print("waits", flush=True)
         while not (Path({folder!r}) / key).exists():
             time.sleep(0.02)
         return (Path({folder!r}) / key).read_bytes()
 
 ranks.ALARM_SECONDS, ranks.TOLD_SECONDS = 0.2, 0.0
+{before}
 launch = Launch({rank}, {size}, {rank}, {size}, "127.0.0.1", 1)
 if launch.rank:
     ranks.hold_signals()
     ranks.follow(Files(), launch)
-crew = ranks.gather(Files(), launch)
+crew = []
+ranks.gather(Files(), launch, crew)
 workers.enlist(crew)
 print("all here", flush=True)
 {work}
@@ -42,22 +51,20 @@ ranks.dismiss_all(crew, 0)
 """
 
 
+def start(folder, rank, size, work="", before=""):
+    """One process of a launcher."""
+    work = textwrap.dedent(work)
+    script = SCRIPT.format(here=HERE, folder=str(folder), rank=rank, size=size, work=work, before=before)
+    return subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
 class Job:
     """Some processes that were launched, the first one doing ``work``."""
 
     def __init__(self, folder, work, size=2):
-        self.processes = [
-            subprocess.Popen(
-                [sys.executable, "-c", self._script(folder, rank, size, textwrap.dedent(work))],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for rank in range(size)
-        ]
-
-    def _script(self, folder, rank, size, work):
-        return SCRIPT.format(here=HERE, folder=str(folder), rank=rank, size=size, work=work)
+        self.processes = [start(folder, rank, size, work) for rank in range(size)]
 
     def heard(self):
         """The next line of the first process."""
@@ -140,3 +147,37 @@ def test_one_that_is_told_to_stop_tells_the_first(tmp_path):
     os.kill(job.processes[1].pid, signal.SIGTERM)
     assert job.heard() == f"told {int(signal.SIGTERM)}"
     assert job.end() == ([130, 130], ["", ""])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_one_that_is_told_to_stop_before_it_has_met_the_first_ends(tmp_path, number):
+    process = start(tmp_path, 1, 2)
+    assert process.stdout.readline() == "waits\n"
+    process.send_signal(number)
+    assert process.communicate()[1] == f"interrupted by {number.name}. {GO_ON}\n"
+    assert process.returncode == 128 + number
+
+
+def test_the_first_one_says_who_has_not_come(tmp_path):
+    process = start(tmp_path, 0, 3, before="ranks.LATE_SECONDS = 0")
+    assert process.stderr.readline() == "still waiting for 2 of 3 processes: 1, 2 did not come yet.\n"
+    process.kill()
+    process.communicate()
+
+
+def test_the_first_one_gives_up_by_naming_who_has_not_come(tmp_path):
+    said = start(tmp_path, 0, 3, before="ranks.COMING_SECONDS = 0.0").communicate()[1]
+    assert "2 have not come: 1, 2. Look at what they say" in said
+
+
+def test_one_that_came_and_is_gone_again_is_not_waited_for(tmp_path):
+    """While another one has not come at all."""
+    process = start(tmp_path, 0, 3)
+    while not (tmp_path / ranks.PLACE).exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    host, port, word = json.loads((tmp_path / ranks.PLACE).read_text())
+    with socket.create_connection((host, port)) as connection:
+        connection.sendall(json.dumps([word, 1, __version__]).encode() + b"\n")
+    assert "process 1 of this job is gone" in process.communicate()[1]
+    assert process.returncode != 0

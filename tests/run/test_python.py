@@ -177,6 +177,18 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("names", [("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")])
+def test_a_script_in_several_processes_of_a_launcher_is_refused(config, tmp_path, monkeypatch, names, rank):
+    for name, value in zip(names, (rank, 2), strict=True):
+        monkeypatch.setenv(name, str(value))
+    with pytest.raises(ConfigError, match=rf"process {rank} of 2 .* start the script without the launcher"):
+        binas.run(config, out=tmp_path / "run")
+    with pytest.raises(ConfigError, match=rf"process {rank} of 2 .* binas shrink MODEL --out"):
+        binas.shrink(None, tmp_path / "photos", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def interrupt(*_):
     raise KeyboardInterrupt
 

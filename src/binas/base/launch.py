@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
@@ -9,12 +10,16 @@ from dataclasses import dataclass
 from binas.base.errors import ConfigError
 
 # What launchers say to each process. Whoever reads it later would take itself for one of several once more.
-TOLD = tuple(
-    f"{prefix}{name}"
-    for prefix in ("", "PMI_", "OMPI_COMM_WORLD_", "MV2_COMM_WORLD_")
-    for name in ("RANK", "SIZE", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_SIZE", "LOCAL_WORLD_SIZE")
+TOLD = (
+    "SLURM_PROCID",
+    *(
+        f"{prefix}{name}"
+        for prefix in ("", "PMI_", "OMPI_COMM_WORLD_", "MV2_COMM_WORLD_")
+        for name in ("RANK", "SIZE", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_SIZE", "LOCAL_WORLD_SIZE")
+    ),
 )
-FIRST_PORT, PORTS = 20_000, 20_000  # where processes of a SLURM job meet, by its number
+FIRST_PORT, PORTS = 20_000, 20_000  # where processes of a SLURM job meet, by its number and that of its step
+STEPS = 101  # of a job before a port is that of the next job; no divisor of PORTS, so that jobs take all ports in turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,17 @@ def take_launch(environment: MutableMapping[str, str]) -> Launch | None:
     return launch
 
 
+def refuse_launch(call: str, command: str) -> None:
+    """Refuse a function that a script calls in each of several processes, all of which would do the whole work."""
+    launch = take_launch({**os.environ})
+    if launch is not None:
+        raise ConfigError(
+            f"{call} does everything in one process, and this is process {launch.rank} of {launch.size} that a launcher "
+            f"started: start the script without the launcher, or put the launcher in front of the command (`torchrun ... -m "
+            f"binas {command}`), whose processes share the work. Nothing was changed."
+        )
+
+
 def _told(environment: Mapping[str, str]) -> Launch | None:
     """What torchrun and ``accelerate launch`` say."""
     size = _number(environment, "WORLD_SIZE", 1)
@@ -68,7 +84,8 @@ def _slurm(environment: Mapping[str, str]) -> Launch | None:
     address = environment.get("MASTER_ADDR") or (
         "127.0.0.1" if alone or not machines else first_machine(machines)
     )
-    port = FIRST_PORT + _number(environment, "SLURM_JOB_ID", 0, 0) % PORTS
+    job, number = (_number(environment, f"SLURM_{name}_ID", 0, 0) for name in ("JOB", "STEP"))
+    port = FIRST_PORT + (job * STEPS + number) % PORTS
     local = _number(environment, "SLURM_LOCALID", rank, 0)
     return Launch(rank, size, local, size if alone else 1, address, _number(environment, "MASTER_PORT", port))
 

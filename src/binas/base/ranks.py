@@ -15,17 +15,20 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, Protocol
 
 from binas.base.errors import ConfigError, WorkerError
-from binas.base.interrupts import SIGNALS, noted
+from binas.base.interrupts import SIGNALS, leave, noted
 from binas.base.launch import Launch
 from binas.base.workers import Answers, Worker, answer_all, read_line, write_line
 from binas.version import __version__
 
 PLACE = "binas"  # what is read in the store
 COMING_SECONDS = 600.0  # until all processes must have come: machines do not start at the same time
+LATE_SECONDS = 30.0  # until it is said who has not come
+LOOK_SECONDS = 0.2  # between two looks whether those who came are still there, and whether a signal has
 ALARM_SECONDS = 5.0  # that the first process has to say by itself what has happened to another
 TOLD_SECONDS = 1.0  # within which a launcher tells all processes to stop
 GREETING_BYTES = 1000
@@ -118,39 +121,78 @@ def _stop_too(number: int) -> None:
 
 
 def _give_up(text: str) -> NoReturn:
-    sys.stderr.write(f"error: {text.strip()}\n")
-    sys.stderr.flush()
+    _say(f"error: {text.strip()}")
     os._exit(2)  # the others end with us; what is on disk is whole at any moment
 
 
-def gather(store: Store, launch: Launch) -> list[Rank]:
-    """In the first process: all others, once they have come."""
+def _say(text: str) -> None:
+    if text:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+
+@contextmanager
+def say_late(text: Callable[[], str]) -> Iterator[None]:
+    """Say what is waited for, if that is anything, where it takes long."""
+    timer = threading.Timer(LATE_SECONDS, lambda: _say(text()))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def gather(store: Store, launch: Launch, ranks: list[Rank]) -> None:
+    """In the first process: add each of the others to ``ranks`` when it comes; one that leaves meanwhile is an error."""
+    deadline = time.monotonic() + COMING_SECONDS
+    with _door(store, launch) as (listener, word), say_late(lambda: _awaited(launch, ranks)):
+        listener.settimeout(LOOK_SECONDS)
+        while _missing(launch, ranks):
+            with suppress(TimeoutError):
+                connection, _ = listener.accept()
+                number = _greeted(connection, word)
+                if number is not None:
+                    ranks.append(Rank(connection, number))
+            for rank in ranks:
+                if not rank.alive():
+                    raise rank.lost()
+            if time.monotonic() > deadline:
+                raise _absent(launch, ranks)
+    ranks.sort(key=lambda rank: rank.number)
+
+
+@contextmanager
+def _door(store: Store, launch: Launch) -> Iterator[tuple[socket.socket, str]]:
+    """Where the others come to, and the word that lets them in; the store tells them."""
     everywhere = launch.together < launch.size
     listener = socket.create_server(("" if everywhere else "127.0.0.1", 0), backlog=launch.size)
     word = secrets.token_hex(16)
     host = launch.address if everywhere else "127.0.0.1"
     store.set(PLACE, json.dumps([host, listener.getsockname()[1], word]))
-    found: dict[int, socket.socket] = {}
-    deadline = time.monotonic() + COMING_SECONDS
     with listener:
-        while len(found) < launch.size - 1:
-            listener.settimeout(max(0.1, deadline - time.monotonic()))
-            try:
-                connection, _ = listener.accept()
-            except TimeoutError as error:
-                raise _absent(launch, found) from error
-            number = _greeted(connection, word)
-            if number is not None:
-                found[number] = connection
-    return [Rank(found[number], number) for number in sorted(found)]
+        yield listener, word
 
 
-def _absent(launch: Launch, found: dict[int, socket.socket]) -> WorkerError:
-    missing = sorted(set(range(1, launch.size)) - set(found))
+def _missing(launch: Launch, ranks: Sequence[Rank]) -> list[int]:
+    return sorted(set(range(1, launch.size)) - {rank.number for rank in ranks})
+
+
+def _awaited(launch: Launch, ranks: Sequence[Rank]) -> str:
+    missing = _missing(launch, ranks)
+    return f"still waiting for {len(missing)} of {launch.size} processes: {_some(missing)} did not come yet."
+
+
+def _some(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers[:10])) + (", ..." if len(numbers) > 10 else "")
+
+
+def _absent(launch: Launch, ranks: Sequence[Rank]) -> WorkerError:
+    missing = _missing(launch, ranks)
     return WorkerError(
         f"{launch.size} processes were launched, but after {COMING_SECONDS:.0f} s {len(missing)} have not come: "
-        f"{', '.join(map(str, missing[:10]))}. Look at what they say; machines must reach {launch.address}. To run in one "
-        "process, call the command without a launcher."
+        f"{_some(missing)}. Look at what they say; machines must reach {launch.address}. To run in one process, call the "
+        "command without a launcher."
     )
 
 
@@ -191,9 +233,13 @@ def dismiss_all(ranks: Sequence[Rank], code: int) -> None:
         rank.leave(code)
 
 
+_first: list[Answers] = []  # where the first process is told something, once it is met
+
+
 def hold_signals() -> None:
-    """In another process than the first, before any thread starts: let signals wait until :func:`follow` takes them."""
+    """In another process than the first, before any other thread starts: one of its own takes signals from now on."""
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    threading.Thread(target=_pass_on_stops, daemon=True).start()
 
 
 def follow(store: Store, launch: Launch) -> NoReturn:
@@ -206,18 +252,21 @@ def follow(store: Store, launch: Launch) -> NoReturn:
     write_line(answers, [word, launch.rank, __version__])
     os.dup2(2, 1)  # only the first process answers
     tell = Answers(answers)
-    threading.Thread(target=_pass_on_stops, args=(tell,), daemon=True).start()
+    _first.append(tell)
     answer_all(questions, tell, lambda: _abandoned(launch), _told)
 
 
-def _pass_on_stops(tell: Answers) -> None:
-    """Who is told to stop tells the first process, unless that was told too: it keeps what there is and lets all end."""
+def _pass_on_stops() -> None:
+    """Who is told to stop tells the first process, unless that was told too: it keeps what there is and lets all end.
+
+    Before it has met the first process there is nobody to tell, and nothing to keep.
+    """
     number = int(signal.sigwait(SIGNALS))
+    if not _first:
+        leave(number)
     time.sleep(TOLD_SECONDS)
-    try:
-        tell(-1, {"stop": number})
-    except OSError:  # the first process is gone, and we are about to be
-        return
+    with suppress(OSError):  # the first process is gone, and we are about to be
+        _first[0](-1, {"stop": number})
 
 
 def _told(line: dict[str, Any]) -> None:
@@ -228,9 +277,8 @@ def _told(line: dict[str, Any]) -> None:
 def _abandoned(launch: Launch) -> None:
     """The first process ended without a word: one of the others says so."""
     if launch.rank == 1:
-        sys.stderr.write(
+        _say(
             "error: the first process of this job is gone: it was killed, or its machine cannot be reached. What was "
-            "finished is kept: the same command goes on.\n"
+            "finished is kept: the same command goes on."
         )
-        sys.stderr.flush()
     os._exit(2)

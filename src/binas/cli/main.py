@@ -39,8 +39,6 @@ from binas.version import TOOL  # noqa: E402
 
 gc.enable()
 
-GO_ON = "What is finished is kept: the same command goes on from there."
-
 app = typer.Typer(
     name="binas",
     help="The most accurate network within your limits, proven and explained.",
@@ -103,7 +101,7 @@ def _run(ending: ExitStack) -> None:
             sys.exit(0)
         _leave(f"error: {told}")
     except Interrupted as interruption:
-        _leave(f"{interruption}. {GO_ON}", interruption.exit_code)
+        _leave(interruption.sentence, interruption.exit_code)
 
 
 def _can_answer() -> bool:
@@ -130,11 +128,11 @@ def _take_part(ending: ExitStack) -> None:
     launch = take_launch(os.environ)
     if launch is None:
         return
-    from binas.run.ranks import help_out, leading
+    from binas.run.ranks import help_out, lead
 
     if launch.rank:
         help_out(launch)
-    ending.enter_context(leading(launch))
+    lead(launch, ending)
 
 
 def _prepare() -> None:

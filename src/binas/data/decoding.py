@@ -83,7 +83,7 @@ class PixelBudget:
 _BUDGET = PixelBudget(MAX_PIXELS)
 # Pillow stores large images in blocks. Smaller ones would stay with the thread that freed them (an arena of malloc each);
 # blocks beyond 32 MiB are always given back.
-Image.core.set_block_size(2**26)
+Image.core.set_block_size(2**26)  # type: ignore[attr-defined]  # it does not say that it has it
 
 
 def decode(

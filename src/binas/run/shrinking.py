@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from binas.base.errors import ConfigError
 from binas.base.files import exists, is_folder, write_bytes
 from binas.base.identity import file_digest
+from binas.base.launch import refuse_launch
 from binas.base.progress import Progress
 from binas.run.config import FILE, load_config
 from binas.run.models import (
@@ -191,6 +192,7 @@ def shrink(
     """
     from binas.base.identity import flattened
 
+    refuse_launch("binas.shrink", f"shrink {model if isinstance(model, str) else 'MODEL'} --out {out}")
     more = [(name, value) for name, value in flattened(changes).items()]
     asked, chosen = ([given] if isinstance(given, str) else given for given in (limits, blocks))
     wish = Wish(data, asked, model, network, weights, shares, mean, std, chosen, source, size)

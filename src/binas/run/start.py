@@ -12,6 +12,7 @@ from binas.base import lock
 from binas.base.errors import ConfigError, FileError
 from binas.base.files import exists, is_folder, listed
 from binas.base.identity import flattened
+from binas.base.launch import refuse_launch
 from binas.base.progress import Progress
 from binas.base.times import parse_duration
 from binas.run.config import FILE, Change, RunConfig, given_settings, load_config, save_config
@@ -43,6 +44,7 @@ def run(
     ``changes`` are parts of the configuration, such as ``search={"limits": ["latency=40%"]}``. With a ``time`` such as
     ``2h`` what they and the file leave open is planned to fill it. Interrupt it at any time; the same call resumes.
     """
+    refuse_launch("binas.run", f"run {config or 'CONFIG'} --out {out}")
     named = [(name, value) for name, value in flattened(changes).items()]
     budget = budget_of(time, None if config is None else Path(config), named)
     started = create_run(Path(out), configure(Path(out), config, named), redo, progress, budget=budget)

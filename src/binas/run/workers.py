@@ -78,9 +78,9 @@ def train_shared(
     size = min(processes_of(settings), shards or 1)
     if launched() > size:
         told.say(
-            f"{launched()} processes were launched, but the batches of this training have {shards or 1} shards (written down "
-            f"when the run began), so {size} of them train it. --set train.heaviest.shards={launched()}, and the same of "
-            "train.supernet and finetune, trains anew with all of them (--redo)."
+            f"{launched()} processes were launched, but the batches of this training have {shards or 1} shards (written "
+            f"down when the run began), so {size} of them train it. --set train.heaviest.shards={launched()}, and the same "
+            "of train.supernet and finetune, trains anew with all of them (--redo)."
         )
     with one_thread():
         if size == 1:

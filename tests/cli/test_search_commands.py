@@ -27,6 +27,7 @@ def test_an_explanation_in_no_time_says_that_it_is_not_of_the_best(example):
     limits = ("-l", "latency=30ms", "-l", "params=5M")
     assert answer("explain", example, "best", *limits, "--time-limit", 0)["feasible"]
     assert "stopped-with-answer" in said("explain", example, "best", *limits, "--time-limit", 0)
+    assert "Time was up: of 25 of 25 decisions" in said("explain", example, "heaviest", "--time-limit", 0)
 
 
 class TestSearch:

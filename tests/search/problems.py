@@ -1,4 +1,4 @@
-"""Hypothesis strategies for small random problems whose optimum brute force can find."""
+"""Hypothesis strategies for small random problems whose optimum brute force can find; a clock that counts its looks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from binas.estimators.objective import BilinearObjective, QuadraticObjective, StagewiseObjective
+from binas.search.deadline import Deadline
 from binas.search.limits import Limit
 from binas.search.problem import SearchProblem
 from binas.testing.brute_force import all_values, feasible_mask
@@ -79,3 +80,19 @@ def problems(draw, limits: int | None = None, lower: bool = True, stagewise: boo
             )
         )
     return SearchProblem(space, objective, costs, tuple(chosen))
+
+
+class Ticks:
+    """A clock that goes on by a millisecond whenever it is looked at, with a deadline after so many looks."""
+
+    def __init__(self, number):
+        self.count, self.number = 0, number
+        self.deadline = Deadline.after(number / 1000, self)
+
+    def __call__(self):
+        self.count += 1
+        return (self.count - 1) / 1000
+
+    @property
+    def passed(self):
+        return self.count > self.number

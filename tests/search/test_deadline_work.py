@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from problems import Ticks
 
 from binas.base.errors import ProblemError
 from binas.estimators.objective import QuadraticObjective
@@ -21,22 +22,6 @@ from binas.testing import brute_force, make_problem, make_space
 
 USABLE = [name for name in SOLVERS if solver_class(name).missing() is None and name != "hardcore"]
 MOMENT = 2**24  # numbers looked at: a few tenths of a second
-
-
-class Ticks:
-    """A clock that goes on by a millisecond whenever it is looked at, with a deadline after so many looks."""
-
-    def __init__(self, number):
-        self.count, self.number = 0, number
-        self.deadline = Deadline.after(number / 1000, self)
-
-    def __call__(self):
-        self.count += 1
-        return (self.count - 1) / 1000
-
-    @property
-    def passed(self):
-        return self.count > self.number
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
-from problems import problems
+from problems import Ticks, problems
 
 from binas.base.errors import ProblemError, TableError
 from binas.base.interval import Taken
@@ -200,6 +200,23 @@ def test_an_explanation_says_which_variants_are_dominated():
         first = report.decisions[1]
         index = problem.space.config_index(0, 0, first.choice)
         assert first.costs["latency"] == pytest.approx(float(own.configs[0][0][index]))
+
+
+def test_variants_that_were_not_searched_are_not_called_dominated():
+    problem = threads()
+    problem = problem.with_limits(
+        [Limit("latency", 1.001 * problem.costs["latency"].range(problem.space)[0])]
+    )
+    whole = explain(problem, problem.space.extreme(heaviest=False))
+    hurried = explain(problem, problem.space.extreme(heaviest=False), time_limit=Ticks(0).deadline)
+    assert whole.complete
+    assert not hurried.complete
+    for item, known in zip(hurried.variants, whole.variants, strict=True):
+        assert item.best is None or known.best is None or item.best <= known.best + 1e-9
+        assert item.here in (known.here, None)
+        if not item.complete:
+            assert "keeps nothing" not in item.sentence("")
+            assert item.to_json()["dominated_here"] is not True or known.here is False
 
 
 def test_results_name_their_variant_and_what_it_was_measured_on():

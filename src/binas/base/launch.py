@@ -49,14 +49,14 @@ def take_launch(environment: MutableMapping[str, str]) -> Launch | None:
     return launch
 
 
-def refuse_launch(call: str, command: str) -> None:
-    """Refuse a function that a script calls in each of several processes, all of which would do the whole work."""
+def refuse_launch(function: str, command: str) -> None:
+    """Refuse a function of ``binas`` called in each of several processes, all of which would do the whole work."""
     launch = take_launch({**os.environ})
     if launch is not None:
         raise ConfigError(
-            f"{call} does everything in one process, and this is process {launch.rank} of {launch.size} that a launcher "
-            f"started: start the script without the launcher, or put the launcher in front of the command (`torchrun ... -m "
-            f"binas {command}`), whose processes share the work. Nothing was changed."
+            f"binas.{function} does everything in one process, and this is process {launch.rank} of {launch.size} that a "
+            "launcher started: start the script without the launcher, or put the launcher in front of the command "
+            f"(`torchrun ... -m binas {command}`), whose processes share the work. Nothing was changed."
         )
 
 

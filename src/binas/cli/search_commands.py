@@ -125,12 +125,12 @@ def _search(
 
 def _no_answer(result: SearchResult | Frontier, why: str, deadline: Deadline) -> Reply:
     """Why there is no architecture; programs are told what would make one possible."""
-    from binas.search import Frontier, Status, explain_infeasible
+    from binas.search.infeasible import explain_infeasible, shows_infeasible
 
-    infeasible = isinstance(result, Frontier) or result.status is Status.INFEASIBLE
     more = {}
-    if infeasible:
-        more = {"infeasible": explain_infeasible(result.problem, time_limit=deadline).to_json()}
+    if shows_infeasible(result):
+        found = explain_infeasible(result.problem, time_limit=deadline, known=True)
+        more = {"infeasible": found.to_json()}
     return Reply({**result.to_json(), **more}, error=ProblemError(why))
 
 
@@ -269,7 +269,9 @@ def _show_frontier(curve: Frontier, written: list[Path]) -> None:
     name, milliseconds = curve.problem.space.name, curve.seconds * 1e3
     say(f"{len(curve)} networks on the frontier of {name} ({kind}, {milliseconds:.0f} ms)")
     if curve.stopped:
-        say("Time was up: below the first there may be others. Give more --time-limit.")
+        say(
+            "Time or memory were short: below the first there may be others. Give more --time-limit or --memory-limit."
+        )
     measured = describe(curve.problem.costs[curve.cost].provenance)
     if measured:
         say(f"{curve.cost} measured on: {measured}")
@@ -301,7 +303,9 @@ def explain(
     limit: Limits = None,
     time_limit: Annotated[
         float | None,
-        typer.Option(min=0.0, help="Seconds it may take; then 'best' is the best found so far."),
+        typer.Option(
+            min=0.0, help="Seconds it may take; then it is what was found so far, and says what is missing."
+        ),
     ] = None,
 ) -> Reply:
     """Explain an architecture: per decision what it brings, what it costs, what the best alternative gives."""
@@ -355,6 +359,12 @@ def _show_explanation(explanation: Explanation, tables: Folder, remarks: Sequenc
     rows = [_decision_row(item, name) for item in explanation.decisions]
     cost = f"{name} ({problem.costs[name].unit.name})"
     table(("decision", "choice", "points", cost, "best alternative", "best within limits"), rows)
+    left = sum(not item.complete for item in explanation.decisions)
+    if left:
+        say(
+            f"Time was up: of {left} of {len(rows)} decisions not all alternatives were looked at, and of those with a ? "
+            "none that counts. Give more --time-limit."
+        )
     say(*(standing.sentence(problem.describe_limits()) for standing in explanation.variants))
     if tables.choice is not None:
         say(f"Predicted by the estimator {tables.choice.chosen}: {tables.choice.why}")
@@ -365,12 +375,13 @@ def _show_explanation(explanation: Explanation, tables: Folder, remarks: Sequenc
 def _decision_row(item: Decision, cost: str) -> tuple[str, ...]:
     where = f"{item.stage} depth" if item.block is None else f"{item.stage} block {item.block}"
     points = "" if item.contribution is None else f"{item.contribution:+.4f}"
-    changes = (_change(item.best, cost), _change(item.best_within, cost))
+    none = "-" if item.complete else "?"
+    changes = (_change(item.best, cost, none), _change(item.best_within, cost, none))
     return (where, item.choice, points, f"{item.costs[cost]:.4g}", *changes)
 
 
-def _change(item: Alternative | None, cost: str) -> str:
-    return "-" if item is None else f"{item.choice}: {item.accuracy:+.4f}, {item.costs[cost]:+.4g}"
+def _change(item: Alternative | None, cost: str, none: str) -> str:
+    return none if item is None else f"{item.choice}: {item.accuracy:+.4f}, {item.costs[cost]:+.4g}"
 
 
 @command(app, "insights", "binas insights example", "binas insights example --cost macs --json")

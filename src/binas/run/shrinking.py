@@ -192,7 +192,7 @@ def shrink(
     """
     from binas.base.identity import flattened
 
-    refuse_launch("binas.shrink", f"shrink {model if isinstance(model, str) else 'MODEL'} --out {out}")
+    refuse_launch("shrink", f"shrink {model if isinstance(model, str) else 'MODEL'} --out {out}")
     more = [(name, value) for name, value in flattened(changes).items()]
     asked, chosen = ([given] if isinstance(given, str) else given for given in (limits, blocks))
     wish = Wish(data, asked, model, network, weights, shares, mean, std, chosen, source, size)

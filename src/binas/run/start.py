@@ -44,7 +44,7 @@ def run(
     ``changes`` are parts of the configuration, such as ``search={"limits": ["latency=40%"]}``. With a ``time`` such as
     ``2h`` what they and the file leave open is planned to fill it. Interrupt it at any time; the same call resumes.
     """
-    refuse_launch("binas.run", f"run {config or 'CONFIG'} --out {out}")
+    refuse_launch("run", f"run {config or 'CONFIG'} --out {out}")
     named = [(name, value) for name, value in flattened(changes).items()]
     budget = budget_of(time, None if config is None else Path(config), named)
     started = create_run(Path(out), configure(Path(out), config, named), redo, progress, budget=budget)

@@ -20,11 +20,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from binas.search.bounds import ceilings
 from binas.search.deadline import TimeUpError
 from binas.search.dual import Padded, solve_dual
 from binas.search.fold import Effort
 from binas.search.labels import Labels, decode
-from binas.search.lagrangian import Exact, Neighbourhood, solve_exact
+from binas.search.lagrangian import Exact, Neighbourhood, Outcome, solve_exact
 from binas.search.merging import TooManyError
 from binas.search.pareto import pareto
 from binas.search.terms import StageTerms, Terms
@@ -197,10 +198,9 @@ class Closing:
 
 def dense_frontier(terms: Terms, effort: Effort) -> Closing | None:
     """The frontier from its cheapest point on, as far as there is time, where architectures are dense; None elsewhere."""
-    first = cheapest_point(terms, effort)
-    if first is None:
+    closing, proven = begun(terms, effort)
+    if closing is None or not proven:
         return None
-    closing = Closing(terms, first, np.array([np.inf]), effort)
     closing.run(PROBES)
     if len(closing.points.costs) < DENSE:
         return None
@@ -208,15 +208,30 @@ def dense_frontier(terms: Terms, effort: Effort) -> Closing | None:
     return closing
 
 
+def begun(terms: Terms, effort: Effort) -> tuple[Closing | None, bool]:
+    """A frontier of one point, the cheapest architecture met (None: none was), and whether none is cheaper for sure."""
+    outcome = _cheapest(terms, effort)
+    if outcome.best is None:
+        return None, outcome.proven
+    first = point_of(terms, outcome.best)
+    above = ceilings(terms, np.stack([first.values, first.costs]), [np.zeros(terms.rows - 1)])
+    return Closing(terms, first, above, effort), outcome.proven
+
+
 def cheapest_point(terms: Terms, effort: Effort) -> Points | None:
     """The architecture that costs least of the traced cost within all bounds; None where that is not proven."""
+    outcome = _cheapest(terms, effort)
+    return point_of(terms, outcome.best) if outcome.proven and outcome.best is not None else None
+
+
+def _cheapest(terms: Terms, effort: Effort) -> Outcome:
+    """The search for the architecture that costs least of the traced cost within all bounds."""
     bounds = np.append(min(_largest(terms), terms.bounds[0]), terms.bounds[1:])
     stages = tuple(
         StageTerms(s.depths, _cheap(s.depth), tuple(map(_cheap, s.blocks)), s.variants) for s in terms.stages
     )
     cheap = replace(terms, stages=stages, constant=_cheap(terms.constant), bounds=bounds)
-    outcome = solve_exact(cheap, deadline=effort.deadline)
-    return point_of(terms, outcome.best) if outcome.proven and outcome.best is not None else None
+    return solve_exact(cheap, deadline=effort.deadline)
 
 
 def _cheap(data: Array) -> Array:

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from binas.estimators.objective import BilinearObjective
 from binas.search.deadline import Deadline, TimeLimit
 from binas.search.frontier import frontier
+from binas.search.objective import objective_values
 from binas.search.problem import Evaluation, SearchProblem, evaluate
-from binas.search.result import costs_json, raw_json
+from binas.search.result import SearchResult, Status, costs_json, raw_json
 from binas.search.solve import solve
 from binas.search.terms import is_separable
 from binas.search.variants import by_variant
 from binas.space.architecture import Architecture
 from binas.space.space import Stage
 from binas.tables.entries import Column
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+AT_ONCE = 256  # architectures judged between looks at the clock: milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +45,8 @@ class Decision:
     accuracy, absolute for costs), and the alternatives that would change the accuracy most.
 
     ``best`` is the alternative with the highest accuracy whatever it costs; ``best_within`` the best one
-    that keeps the limits. Either may be worse than the choice made.
+    that keeps the limits. Either may be worse than the choice made. ``complete``: all alternatives were looked at; else
+    they are the best of those that were until time was up.
     """
 
     stage: str
@@ -47,6 +56,7 @@ class Decision:
     costs: Mapping[str, float]
     best: Alternative | None
     best_within: Alternative | None
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +64,9 @@ class VariantStanding:
     """One variant compared with the one the explained architecture is in.
 
     ``costs`` and ``feasible`` are those of the explained architecture in this variant; ``best`` is the highest accuracy of
-    any architecture within the limits in it (None: nothing keeps them). ``here``: best at these limits, alone or with
-    others; ``somewhere``: best, or first of equals, at some limit on the cost ``traced``; None where no frontier can tell.
+    any architecture within the limits in it (None: nothing keeps them), where not ``complete`` of those found until time
+    was up. ``here``: best at these limits, alone or with others; None where that was not settled. ``somewhere``: best, or
+    first of equals, at some limit on the cost ``traced``; None where no frontier can tell.
     """
 
     name: str
@@ -63,17 +74,27 @@ class VariantStanding:
     costs: Mapping[str, float]
     feasible: bool
     best: float | None
-    here: bool
+    here: bool | None
     somewhere: bool | None
     traced: str
+    complete: bool = True
 
     def sentence(self, limits: str) -> str:
         """Where this variant stands, for people."""
-        best = "keeps nothing" if self.best is None else f"reaches {self.best:.4f} %"
-        here = "is the one chosen" if self.chosen else "is as good" if self.here else "is dominated"
+        least, none = (
+            ("", "keeps nothing") if self.complete else ("at least ", "was not found to keep anything")
+        )
+        best = none if self.best is None else f"reaches {least}{self.best:.4f} %"
         never = self.somewhere is False and not self.here
-        word = f"is dominated at every limit on {self.traced}" if never else here
+        word = f"is dominated at every limit on {self.traced}" if never else self._here
         return f"{self.name} {best} within {limits}: it {word}."
+
+    @property
+    def _here(self) -> str:
+        if self.chosen:
+            return "is the one chosen"
+        known = {True: "is as good", False: "is dominated", None: "may be better or not, for time was up"}
+        return known[self.here]
 
     def to_json(self) -> dict[str, Any]:
         """The object under ``variants`` in ``binas explain --json``."""
@@ -83,7 +104,8 @@ class VariantStanding:
             "costs": dict(self.costs),
             "feasible": self.feasible,
             "best": self.best,
-            "dominated_here": not self.here,
+            "complete": self.complete,
+            "dominated_here": None if self.here is None else not self.here,
             "dominated_at_every_limit": None if self.somewhere is None else not self.somewhere,
             "traced": self.traced,
         }
@@ -98,6 +120,12 @@ class Explanation:
     decisions: tuple[Decision, ...]
     variants: tuple[VariantStanding, ...] = ()
 
+    @property
+    def complete(self) -> bool:
+        """Whether all was looked at; else time was up, and decisions and variants say where."""
+        known = [*(item.complete for item in self.decisions), *(item.complete for item in self.variants)]
+        return all(known)
+
     def to_json(self) -> dict[str, Any]:
         """The object that ``binas explain --json`` prints."""
         judged = self.evaluation
@@ -108,6 +136,7 @@ class Explanation:
             **raw_json(judged),
             "costs": costs_json(self.problem, judged),
             "feasible": judged.feasible,
+            "complete": self.complete,
             "decisions": [_decision_json(item) for item in self.decisions],
         }
         if not self.problem.variants:
@@ -125,6 +154,7 @@ def _decision_json(item: Decision) -> dict[str, Any]:
         "costs": dict(item.costs),
         "best_alternative": _alternative_json(item.best),
         "best_alternative_within_limits": _alternative_json(item.best_within),
+        "complete": item.complete,
     }
 
 
@@ -144,18 +174,17 @@ def explain(
 ) -> Explanation:
     """Explain every decision of an architecture under the problem's tables and limits.
 
-    Where there are variants, its decisions are explained in the one that suits it best, which is compared with the others:
-    for at most ``time_limit`` seconds, by what was found until then.
+    Where there are variants, its decisions are explained in the one that suits it best, which is compared with the others.
+    After ``time_limit`` seconds alternatives and variants that were not looked at are left out, and said to be.
     """
+    deadline = Deadline.after(time_limit)
     base = evaluate(problem, architecture)
-    single, decisions = problem.of_variant(base.variant), list[Decision]()
-    for s, stage in enumerate(problem.space.stages):
-        decisions.append(_depth_decision(single, base, s, stage))
-        for b in range(len(architecture.stages[s])):
-            decisions.append(_config_decision(single, base, s, b))
-    return Explanation(
-        problem, base, tuple(decisions), tuple(_standings(problem, base, Deadline.after(time_limit)))
-    )
+    own = deadline.shared(2) if problem.variants else deadline
+    changes, decisions = _Changes(problem.of_variant(base.variant), base, own), list[Decision]()
+    for s in range(len(problem.space.stages)):
+        decisions.append(changes.of_depth(s))
+        decisions += [changes.of_config(s, b) for b in range(len(architecture.stages[s]))]
+    return Explanation(problem, base, tuple(decisions), tuple(_standings(problem, base, deadline)))
 
 
 def _standings(problem: SearchProblem, base: Evaluation, deadline: Deadline) -> Iterator[VariantStanding]:
@@ -164,25 +193,30 @@ def _standings(problem: SearchProblem, base: Evaluation, deadline: Deadline) -> 
         return
     parts = range(len(singles) + 1, 1, -1)  # the frontier of all gets a share of the time too
     best = {
-        name: _best_accuracy(single, deadline.shared(left))
+        name: _best(single, deadline.shared(left))
         for left, (name, single) in zip(parts, singles.items(), strict=True)
     }
-    highest = max((value for value in best.values() if value is not None), default=0.0)
-    traced = _traced_cost(problem)
+    highest = max((result.accuracy for result in best.values() if result.accuracy is not None), default=0.0)
+    traced, whole = _traced_cost(problem), all(_ended(result) for result in best.values())
     winners = _winners(problem, traced, deadline)
     for name, single in singles.items():
-        judged = evaluate(single, base.architecture)
-        value = best[name]
-        here = value is not None and value >= highest - 1e-9 * max(1.0, abs(highest))
-        somewhere = None if winners is None else name in winners
-        chosen = name == base.variant
-        yield VariantStanding(name, chosen, judged.costs, judged.feasible, value, here, somewhere, traced)
+        judged, value, ended = evaluate(single, base.architecture), best[name].accuracy, _ended(best[name])
+        first = value is not None and value >= highest - 1e-9 * max(1.0, abs(highest))
+        here = first if (whole if first else ended) else None
+        somewhere, chosen = None if winners is None else name in winners, name == base.variant
+        yield VariantStanding(
+            name, chosen, judged.costs, judged.feasible, value, here, somewhere, traced, ended
+        )
 
 
-def _best_accuracy(problem: SearchProblem, deadline: Deadline) -> float | None:
+def _best(problem: SearchProblem, deadline: Deadline) -> SearchResult:
     """The highest accuracy within the limits."""
-    solver = "auto" if is_separable(problem) else "evolution"
-    return solve(problem, solver, time_limit=deadline).accuracy
+    return solve(problem, "auto" if is_separable(problem) else "evolution", time_limit=deadline)
+
+
+def _ended(result: SearchResult) -> bool:
+    """Whether a search ended before time was up."""
+    return result.status not in (Status.STOPPED_WITH_ANSWER, Status.STOPPED_WITHOUT_ANSWER)
 
 
 def _traced_cost(problem: SearchProblem) -> str:
@@ -194,48 +228,109 @@ def _traced_cost(problem: SearchProblem) -> str:
 
 def _winners(problem: SearchProblem, cost: str, deadline: Deadline) -> set[str | None] | None:
     """The variants that are best at some limit on ``cost``, the other limits unchanged; None where that is not known."""
-    if not is_separable(problem):
+    if not is_separable(problem) or deadline.late:
         return None
     others = [limit for limit in problem.limits if limit.cost != cost]
     curve = frontier(problem.with_limits(others), cost, time_limit=deadline)
     return None if curve.stopped else {point.variant for point in curve}
 
 
-def _depth_decision(problem: SearchProblem, base: Evaluation, s: int, stage: Stage) -> Decision:
-    names = base.architecture.stages[s]
-    index = stage.depths.index(len(names))
-    values = _values(problem)
-    contribution = None if values is None else _points(problem, float(values.depths[s][index]))
-    costs = {name: float(cost.values.depths[s][index]) for name, cost in problem.costs.items()}
-    options = list(_other_depths(problem, base, s, stage))
-    return Decision(stage.name, None, str(len(names)), contribution, costs, *_best_two(options))
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Other config indices of the active blocks of one stage, and what to call them."""
+
+    choice: str
+    configs: tuple[int, ...]
 
 
-def _config_decision(problem: SearchProblem, base: Evaluation, s: int, b: int) -> Decision:
-    stage, names = problem.space.stages[s], base.architecture.stages[s]
-    c = problem.space.config_index(s, b, names[b])
-    values = _values(problem)
-    contribution = None if values is None else _points(problem, float(values.configs[s][b][c]))
-    costs = {name: float(cost.values.configs[s][b][c]) for name, cost in problem.costs.items()}
-    others = [config.name for config in stage.blocks[b] if config.name != names[b]]
-    options = [_alternative(problem, base, s, (*names[:b], name, *names[b + 1 :]), name) for name in others]
-    return Decision(stage.name, b + 1, names[b], contribution, costs, *_best_two(options))
+class _Changes:
+    """Architectures that differ from an explained one in one stage, many judged at once, while there is time."""
+
+    def __init__(self, problem: SearchProblem, base: Evaluation, deadline: Deadline):
+        self.problem, self.space, self.deadline = problem, problem.space, deadline
+        self.at_once = 1 if problem.objective.kind == "callable" else AT_ONCE
+        self.depths, self.configs = problem.space.to_indices([base.architecture])
+        self.accuracy, self.costs = self._numbers(self.depths, self.configs)
+
+    def of_depth(self, s: int) -> Decision:
+        """What the depth of a stage brings and costs, and other depths."""
+        stage, configs = self.space.stages[s], self._active(s)
+        place = stage.depths.index(len(configs))
+        changes = _other_depths(self.problem, s, configs)
+        return self._decision(s, None, str(len(configs)), lambda column: column.depths[s][place], changes)
+
+    def of_config(self, s: int, b: int) -> Decision:
+        """What a config brings and costs, and the others of its block."""
+        names, configs = [config.name for config in self.space.stages[s].blocks[b]], self._active(s)
+        c = configs[b]
+        others = [i for i in range(len(names)) if i != c]
+        changes = (_Change(names[i], (*configs[:b], i, *configs[b + 1 :])) for i in others)
+        return self._decision(s, b + 1, names[c], lambda column: column.configs[s][b][c], changes)
+
+    def _active(self, s: int) -> tuple[int, ...]:
+        """The configs of a stage's active blocks."""
+        return tuple(self.configs[0, s, : self.depths[0, s]].tolist())
+
+    def _decision(
+        self,
+        s: int,
+        block: int | None,
+        choice: str,
+        entry: Callable[[Column], float],
+        changes: Iterator[_Change],
+    ) -> Decision:
+        problem, values = self.problem, _values(self.problem)
+        contribution = None if values is None else _points(problem, float(entry(values)))
+        costs = {name: float(entry(cost.values)) for name, cost in problem.costs.items()}
+        options, complete = self._alternatives(s, changes)
+        best = _best_two(options)
+        return Decision(self.space.stages[s].name, block, choice, contribution, costs, *best, complete)
+
+    def _alternatives(self, s: int, changes: Iterator[_Change]) -> tuple[list[Alternative], bool]:
+        """The changes judged, and whether that was all of them."""
+        found = list[Alternative]()
+        while some := list(islice(changes, self.at_once)):
+            if self.deadline.late:
+                return found, False
+            found += self._judged(s, some)
+        return found, True
+
+    def _judged(self, s: int, changes: list[_Change]) -> Iterator[Alternative]:
+        """Changes of one stage as alternatives."""
+        depths, configs = (np.repeat(own, len(changes), axis=0) for own in (self.depths, self.configs))
+        configs[:, s] = -1
+        for row, change in enumerate(changes):
+            depths[row, s] = len(change.configs)
+            configs[row, s, : len(change.configs)] = change.configs
+        accuracy, costs = self._numbers(depths, configs)
+        more = {name: values - self.costs[name] for name, values in costs.items()}
+        for row, change in enumerate(changes):
+            kept = all(
+                x.holds(float(costs[x.cost][row]), self.problem.tolerance(x)) for x in self.problem.limits
+            )
+            dearer = {name: float(values[row]) for name, values in more.items()}
+            yield Alternative(change.choice, float(accuracy[row] - self.accuracy[0]), dearer, kept)
+
+    def _numbers(self, depths: Indices, configs: Indices) -> tuple[Array, dict[str, Array]]:
+        """Accuracy in percent and costs of architectures."""
+        problem, positions = self.problem, self.space.layout.positions(depths, configs)
+        values = objective_values(problem.objective, self.space, depths, configs)
+        costs = {name: cost.total(positions) for name, cost in problem.costs.items()}
+        return problem.objective.percents(values), costs
 
 
-def _other_depths(problem: SearchProblem, base: Evaluation, s: int, stage: Stage) -> Iterator[Alternative]:
+def _other_depths(problem: SearchProblem, s: int, configs: tuple[int, ...]) -> Iterator[_Change]:
     """Other depths: blocks are cut off at the end, or added one by one with the config that brings most."""
-    names = base.architecture.stages[s]
-    for depth in stage.depths:
-        if depth < len(names):
-            yield _alternative(problem, base, s, names[:depth], str(depth))
-        elif depth > len(names):
-            yield from _deeper(problem, base, s, depth)
+    for depth in problem.space.stages[s].depths:
+        if depth < len(configs):
+            yield _Change(str(depth), configs[:depth])
+        elif depth > len(configs):
+            yield from _deeper(problem, s, configs, depth)
 
 
-def _deeper(problem: SearchProblem, base: Evaluation, s: int, depth: int) -> Iterator[Alternative]:
+def _deeper(problem: SearchProblem, s: int, configs: tuple[int, ...], depth: int) -> Iterator[_Change]:
     """The stage at a larger depth: added blocks take the most accurate configs, the cheapest, or all the same one."""
-    names, stage = base.architecture.stages[s], problem.space.stages[s]
-    blocks = range(len(names), depth)
+    stage, blocks = problem.space.stages[s], range(len(configs), depth)
     shared = set.intersection(*(_names(stage, b) for b in blocks))
     added = {(name,) * len(blocks) for name in shared}
     for column in _columns(problem):
@@ -243,7 +338,8 @@ def _deeper(problem: SearchProblem, base: Evaluation, s: int, depth: int) -> Ite
         added.add(tuple(stage.blocks[b][c].name for b, c in zip(blocks, best, strict=True)))
     for more in sorted(added):
         label = more[0] if len(set(more)) == 1 else "-".join(more)
-        yield _alternative(problem, base, s, names + more, f"{depth} (+{label})")
+        chosen = (problem.space.config_index(s, b, name) for b, name in zip(blocks, more, strict=True))
+        yield _Change(f"{depth} (+{label})", (*configs, *chosen))
 
 
 def _columns(problem: SearchProblem) -> list[Column]:
@@ -268,16 +364,6 @@ def _points(problem: SearchProblem, value: float) -> float:
 
 def _names(stage: Stage, block: int) -> set[str]:
     return {config.name for config in stage.blocks[block]}
-
-
-def _alternative(
-    problem: SearchProblem, base: Evaluation, s: int, names: tuple[str, ...], label: str
-) -> Alternative:
-    stages = list(base.architecture.stages)
-    stages[s] = names
-    other = evaluate(problem, Architecture(tuple(stages)))
-    costs = {name: other.costs[name] - base.costs[name] for name in base.costs}
-    return Alternative(label, other.accuracy - base.accuracy, costs, other.feasible)
 
 
 def _best_two(options: list[Alternative]) -> tuple[Alternative | None, Alternative | None]:

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from binas.base.errors import ProblemError
 from binas.search.bounds import Bounds, ceilings, make_bounds, shortfall
 from binas.search.deadline import NEVER, Deadline, TimeUpError
 from binas.search.labels import Labels, choices, nothing, unite
@@ -43,7 +42,7 @@ MAX_LABELS_MANY = 100_000  # with further cost rows, where dominance is dearer t
 MAX_PAIRS = 400_000_000  # sums made in one merge, a few seconds; beyond that labels are thinned first
 LEAST_LABELS = 2000
 FIRST_PASS = 2000
-MAX_PAIRS_THINNED = 120_000_000  # the same where labels were left out already, and more time buys little
+MAX_PAIRS_THINNED = 80_000_000  # the same where labels were left out already, and more time buys little
 RATE = 10_000_000  # sums a second that a merge is reckoned to make, where time is limited
 RATE_THINNED = 3_000_000  # the same where labels were left out already: little is dominated there
 LAST = 1_000_000  # sums made in all merges together when time is up: moments
@@ -74,8 +73,8 @@ class Effort:
 class Folded:
     """All non-dominated labels of a problem and the certified error: no value is short by more.
 
-    ``stopped``: time was up, and below the first label's cost there may be others. ``ceilings``: what nothing is better than
-    from each label's cost to the next, where there is an error.
+    ``stopped``: time or memory were short, and below the first label's cost there may be others. ``ceilings``: what
+    nothing is better than from each label's cost to the next, where there is an error.
     """
 
     labels: Labels
@@ -153,7 +152,12 @@ class _Folding:
         self.merges = sum(len(stage.blocks) + 2 for stage in terms.stages)
         point = 3 * 8 * len(terms.space.stages) * (1 + terms.space.max_depth)  # to read one back
         self.points = max(LEAST_LABELS, int(effort.memory / 4 / point))
-        self.step = power_of_two(effort.tolerance / len(terms.stages))
+        self.given = power_of_two(effort.tolerance / len(terms.stages))
+        self.fair = power_of_two(effort.enough / len(terms.stages)) if terms.rows == 1 else 0.0
+
+    def _step(self, lost: float = 0.0) -> float:
+        """By how much labels may be short after one more merge: where something was lost already, that is what is enough."""
+        return max(lost, self.given, self.fair if self.error or lost else 0.0)
 
     def stage(self, stage: StageTerms, s: int) -> Labels:
         """Non-dominated variants of one stage over all its depths."""
@@ -186,7 +190,7 @@ class _Folding:
             rows = 1 if k == len(stages) - 1 else None
             total, lost = self._merged(total, stage, budget - after[k], needs, rows)
             if rows is None:
-                total = self._kept(total, max(lost, self.step))
+                total = self._kept(total, self._step(lost))
             else:
                 return self._thin(total, self._points, lost, rows)
         return self._thin(self._standing(total, pareto(total.data[:2])), self._points, rows=1)
@@ -205,12 +209,22 @@ class _Folding:
         rough = self._has_reach(left) or self._has_reach(right)
         most, rate = (MAX_PAIRS_THINNED, RATE_THINNED) if rough else (MAX_PAIRS, RATE)
         pairs = min(most, max(self.few**2, rate * self.effort.deadline.left / merges))
-        share = (pairs / max(1, len(left) * len(right))) ** 0.5
-        if share >= 1:
+        if pairs >= len(left) * len(right):
             return left, right
-        least = min(self.few, LEAST_LABELS)
-        one, two = (self._thin(x, max(least, int(share * len(x)))) for x in (left, right))
+        least, sizes = min(self.few, LEAST_LABELS), self._balanced(left, right, pairs)
+        one, two = (
+            self._thin(x, max(least, int(size))) for x, size in zip((left, right), sizes, strict=True)
+        )
         return one, two
+
+    def _balanced(self, left: Labels, right: Labels, pairs: float) -> tuple[float, float]:
+        """How many labels of each set make so many pairs and lose least: a share of a range each, with one cost only."""
+        if self.terms.rows > 1:
+            share = (pairs / (len(left) * len(right))) ** 0.5
+            return share * len(left), share * len(right)
+        ranges = [max(float(np.ptp(x.data[0])), 1e-300) for x in (left, right)]
+        one = min(len(left), max(pairs / len(right), (pairs * ranges[0] / ranges[1]) ** 0.5))
+        return one, pairs / one
 
     @property
     def few(self) -> int:
@@ -235,6 +249,14 @@ class _Folding:
             self.most, max(LEAST_LABELS, int(min(share, RATE_THINNED * self.effort.deadline.left / 8)))
         )
 
+    def _most(self, left: Labels, right: Labels, rows: int | None) -> int:
+        """How many sums of two sets may be held: no more than twice those that their thinning will leave."""
+        share, step = self._share(), self._step()
+        if rows is not None or not step:
+            return share
+        spread = float(np.ptp(left.data[0]) + np.ptp(right.data[0]))
+        return min(share, max(LEAST_LABELS, int(2 * spread / step)))
+
     @property
     def _size(self) -> int:
         """Bytes of a label: value, costs, and where it came from."""
@@ -252,7 +274,7 @@ class _Folding:
         deadline = self.effort.deadline
         try:
             deadline.check()
-            return merge_thinned(left, right, caps, needs, rows, self._share(), deadline)
+            return merge_thinned(left, right, caps, needs, rows, self._most(left, right, rows), deadline)
         except (TimeUpError, TooManyError) as reason:
             self.stopped = self.stopped or isinstance(reason, TimeUpError)
         left, right = self._few(left), self._few(right)
@@ -310,13 +332,10 @@ class _Folding:
 
     def done(self, labels: Labels, bounds: Bounds | None) -> Folded:
         """The result with its certified error."""
-        if self.error and not len(labels):
-            raise ProblemError(
-                "no architecture within these limits was found in the time and memory given, and none was ruled out; give "
-                "more of them, trace the frontier with fewer limits, or search limit by limit."
-            )
         data = _shifted(labels, self.terms.constant).data
         labels = Labels(data[: 1 + self.terms.rows], labels.source)
+        if self.error and not len(labels):  # nothing was found, and nothing ruled out
+            return Folded(labels, math.inf, True)
         if not self.error:
             return Folded(labels, 0.0, self.stopped)
         vectors = [np.zeros(self.terms.rows - 1)] if bounds is None else self._some(bounds.multipliers)

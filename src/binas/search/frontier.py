@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError, TableError
 from binas.estimators.objective import DepthsObjective
-from binas.search.closing import Closing, Points, dense_frontier
+from binas.search.closing import Closing, Points, begun, dense_frontier
 from binas.search.deadline import Deadline, TimeLimit
 from binas.search.depths import by_depths
 from binas.search.fold import MEMORY, Effort, Folded, fold
@@ -54,8 +54,9 @@ class Frontier(Sequence[FrontierPoint]):
     """Points sorted by cost, accuracy rising strictly.
 
     ``error`` is the certified error: at any limit the best accuracy is at most this much higher than
-    the frontier says; zero when exact. ``stopped``: time was up, and below the first point there may be others. Where the
-    problem has variants, the frontier is the upper envelope of theirs, and every point knows its own.
+    the frontier says; zero when exact. ``stopped``: time or memory were short, and below the first point, or where there
+    is none, there may be others. Where the problem has variants, the frontier is the upper envelope of theirs, and every
+    point knows its own.
     """
 
     problem: SearchProblem
@@ -129,7 +130,7 @@ class Frontier(Sequence[FrontierPoint]):
             "unit": self.unit.name,
             **self._conditions(),
             "exact": self.exact,
-            "error": self.error,
+            "error": self.error if math.isfinite(self.error) else None,
             "stopped": self.stopped,
             "seconds": self.seconds,
             "points": points,
@@ -215,7 +216,7 @@ def _traced(problem: SearchProblem, cost: str, effort: Effort) -> Frontier:
         cost,
         points.costs,
         accuracies,
-        float(short.max(initial=0.0)) if points.error else 0.0,
+        float(short.max()) if len(short) else points.error,
         time.perf_counter() - start,
         points.depths,
         points.configs,
@@ -273,7 +274,7 @@ def _from_rows(rows: list[list[str]], problem: SearchProblem) -> Frontier:
             f",accuracy_percent,architecture with a cost of {', '.join(problem.costs)}. Make it again (binas frontier)."
         )
     points = _points_of_rows(rows[1:], problem, cost)
-    error = _number(rows[1][-1]) if first[-1] == ERROR and len(rows) > 1 else 0.0
+    error = 0.0 if first[-1] != ERROR else _number(rows[1][-1]) if len(rows) > 1 else math.inf
     variants = tuple(row[3] for row in rows[1:]) if problem.variants else ()
     return Frontier(
         problem, cost, points.costs, points.accuracies, error, 0.0, points.depths, points.configs, variants
@@ -362,6 +363,8 @@ def _folded(terms: Terms, effort: Effort) -> _Points:
         return _closed(dense, effort.deadline.late)
     folded = fold(terms, replace(effort, deadline=effort.deadline.shared(4 / 3)))
     points = _read(terms, folded)
+    if points.stopped and not len(points.costs):
+        return _found(terms, effort, dense, points)
     if folded.ceilings is None or not len(points.costs) or (effort.deadline.late and dense is None):
         return points
     known = Points(points.costs, points.accuracies, points.depths, points.configs)
@@ -371,6 +374,16 @@ def _folded(terms: Terms, effort: Effort) -> _Points:
         closing.add(dense.points, dense.lines)
     closing.run()
     return _closed(closing, points.stopped or not first)
+
+
+def _found(terms: Terms, effort: Effort, dense: Closing | None, nothing: _Points) -> _Points:
+    """What there is where a fold found nothing: what was listed, or a frontier from the cheapest architecture met."""
+    closing, proven = begun(terms, effort) if dense is None else (dense, True)
+    if closing is None:
+        return replace(nothing, error=0.0, stopped=False) if proven else nothing
+    closing.effort = effort
+    closing.run()
+    return _closed(closing, effort.deadline.late or not proven)
 
 
 def _read(terms: Terms, folded: Folded) -> _Points:
@@ -424,7 +437,7 @@ def _of_maximum(problem: SearchProblem, cost: str, effort: Effort) -> _Points:
             break
         asked = problem.with_limits([*problem.limits, below])
     points = _listed(problem, cost, _undominated(items))
-    return replace(points, error=error, stopped=late)
+    return replace(points, error=math.inf if late and not items else error, stopped=late)
 
 
 def _next_below(problem: SearchProblem, cost: str, value: float) -> Limit | None:

@@ -50,7 +50,7 @@ class Infeasibility:
     """Extremes each limited cost can reach alone, the limits impossible alone, and single relaxations that help.
 
     ``together`` lists the new values when no single change is enough: those of the architecture that breaks
-    the limits by the smallest common fraction.
+    the limits by the smallest common fraction. Not ``proven``: time was up, and some architecture may keep the limits.
     """
 
     problem: SearchProblem
@@ -58,10 +58,11 @@ class Infeasibility:
     blocking: tuple[Limit, ...]
     relaxations: tuple[Relaxation, ...]
     together: tuple[Relaxation, ...]
+    proven: bool = True
 
     def sentence(self) -> str:
         """One paragraph for people."""
-        problem, parts = self.problem, [f"no architecture keeps {self.problem.describe_limits()}."]
+        problem, parts = self.problem, [self._verdict()]
         for limit in self.blocking:
             least, most = self.extremes[limit.cost]
             unit = problem.costs[limit.cost].unit
@@ -72,14 +73,26 @@ class Infeasibility:
         best = self.relaxations[:1] or self.together
         changes = " and ".join(_written(problem, item) for item in best)
         smallest = "The smallest change that works" if all(x.proven for x in best) else "A change that works"
-        parts.append(f"{smallest}: move {changes}." if best else "No change of limits was found that works.")
+        if best:
+            parts.append(f"{smallest}: move {changes}.")
+        elif self.proven:
+            parts.append("No change of limits was found that works.")
         return " ".join(parts)
+
+    def _verdict(self) -> str:
+        if self.proven:
+            return f"no architecture keeps {self.problem.describe_limits()}."
+        return (
+            f"time was up before it was known whether any architecture keeps {self.problem.describe_limits()}: none was "
+            "found, and none was ruled out. Give it more time."
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The object under ``infeasible`` in ``binas search --json``."""
         units = {name: cost.unit.name for name, cost in self.problem.costs.items()}
         return {
             "explanation": self.sentence(),
+            "proven": self.proven,
             "extremes": {
                 name: {"least": low, "most": high, "unit": units[name]}
                 for name, (low, high) in self.extremes.items()
@@ -114,33 +127,62 @@ def _rounded(value: float, down: bool) -> float:
 
 def why_no_answer(result: SearchResult | Frontier, time_limit: TimeLimit = None) -> str:
     """Why a search found no architecture, or a frontier has no point, in one paragraph; empty where there is one."""
-    if isinstance(result, Frontier):
-        return "" if len(result) else explain_infeasible(result.problem, time_limit=time_limit).sentence()
-    if result.status.has_answer:
+    if len(result) if isinstance(result, Frontier) else result.status.has_answer:
         return ""
-    if result.status is Status.INFEASIBLE:
-        return explain_infeasible(result.problem, time_limit=time_limit).sentence()
-    proves = "" if result.solver == "auto" else ", or use the solver auto, which proves it"
+    if shows_infeasible(result):
+        return explain_infeasible(result.problem, time_limit=time_limit, known=True).sentence()
+    what, proves = "the frontier", ", or trace it with fewer limits"
+    if isinstance(result, SearchResult):
+        what, proves = f"the solver {result.solver!r}", ", or use the solver auto, which proves it"
+        proves = ", or relax a limit" if result.solver == "auto" else proves
     return (
-        f"the solver {result.solver!r} found no architecture that keeps {result.problem.describe_limits()} before it "
+        f"{what} found no architecture that keeps {result.problem.describe_limits()} before it "
         f"stopped; that does not mean there is none. Give it more time{proves}."
     )
 
 
-def explain_infeasible(problem: SearchProblem, *, time_limit: TimeLimit = None) -> Infeasibility:
+def shows_infeasible(result: SearchResult | Frontier) -> bool:
+    """Whether a result proves that no architecture keeps the limits."""
+    if isinstance(result, Frontier):
+        return not len(result) and not result.stopped
+    return result.status is Status.INFEASIBLE
+
+
+def explain_infeasible(
+    problem: SearchProblem, *, time_limit: TimeLimit = None, known: bool = False
+) -> Infeasibility:
     """Find out which limits block and what the cheapest relaxation is, within so many nodes per question.
 
-    After ``time_limit`` seconds changes that were not found by then are left out, and no more is proven.
+    After ``time_limit`` seconds changes that were not found by then are left out, and no more is proven. ``known``: that
+    nothing keeps the limits is proven already, and is not asked again.
     """
     deadline = Deadline.after(time_limit)
-    if solve(problem, Auto(NODES), time_limit=deadline).status.has_answer:
-        raise ProblemError(f"nothing to explain: some architecture keeps {problem.describe_limits()}.")
     names = list(dict.fromkeys(limit.cost for limit in problem.limits))
     extremes = {name: _range(problem, name) for name in names}
     blocking = tuple(limit for limit in problem.limits if not _possible_alone(problem, limit, extremes))
+    proven = known or bool(blocking) or _proven_infeasible(problem, deadline)
     relaxations = tuple(sorted(_single(problem, deadline), key=lambda item: item.change))
-    together = () if relaxations else _joint(problem, deadline)
-    return Infeasibility(problem, extremes, blocking, relaxations, together)
+    together = None if relaxations else _joint(problem, deadline)
+    if not proven and (together == () or any(_kept(problem, item) for item in relaxations)):
+        raise _feasible(problem)
+    return Infeasibility(problem, extremes, blocking, relaxations, together or (), proven)
+
+
+def _proven_infeasible(problem: SearchProblem, deadline: Deadline) -> bool:
+    """Whether a solve proves that nothing keeps the limits; refused where something does."""
+    status = solve(problem, Auto(NODES), time_limit=deadline).status
+    if status.has_answer:
+        raise _feasible(problem)
+    return status is Status.INFEASIBLE
+
+
+def _kept(problem: SearchProblem, item: Relaxation) -> bool:
+    """Whether what keeps the other limits keeps this one as it is."""
+    return item.limit.holds(item.value, problem.tolerance(item.limit))
+
+
+def _feasible(problem: SearchProblem) -> ProblemError:
+    return ProblemError(f"nothing to explain: some architecture keeps {problem.describe_limits()}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,20 +275,23 @@ def _change(limit: Limit, value: float) -> float:
     return abs(value - limit.value) / max(abs(limit.value), 1e-300)
 
 
-def _joint(problem: SearchProblem, deadline: Deadline) -> tuple[Relaxation, ...]:
-    """The architecture that breaks all limits by the smallest common fraction, and the limits it would need.
+def _joint(problem: SearchProblem, deadline: Deadline) -> tuple[Relaxation, ...] | None:
+    """The architecture that breaks all limits by the smallest common fraction, and the limits it would need; None: no time.
 
     min t  s.t.  sign * cost_k <= sign * limit_k + t * |limit_k|  for every limit k, over architectures; for a
     maximum the same for each of its entries that the architecture uses, and for its fixed part.
     """
     if problem.variants:
-        every = [changes for single in by_variant(problem).values() if (changes := _joint(single, deadline))]
-        return min(every, key=lambda changes: max(item.change for item in changes), default=())
+        found = (_joint(single, deadline) for single in by_variant(problem).values())
+        every = [changes for changes in found if changes is not None]
+        return min(every, key=lambda changes: max((x.change for x in changes), default=0.0), default=None)
+    if deadline.late:
+        return None
     sums = tuple(limit for limit in problem.limits if limit not in problem.limits_on_maxima)
     model = Model(_joint_program(problem, sums), {"mip_rel_gap": 0.0, "mip_max_nodes": 2 * NODES})
     solution = model.run(deadline.left)
     if solution.x is None:
-        return ()
+        return None
     layout = problem.space.layout
     reached = evaluate(problem, layout.round(*layout.split(solution.x[:-1])))
     needed = [(limit, reached.costs[limit.cost]) for limit in reached.broken]

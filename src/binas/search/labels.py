@@ -88,8 +88,10 @@ def standing(data: Array, keep: Indices) -> Array:
 
     A column stands for those that cost as much or more, up to the next one kept; the cheapest must be kept.
     """
-    result = data[:, keep]
-    np.maximum.at(result[2], np.searchsorted(result[1], data[1], side="right") - 1, data[2])
+    result, order = data[:, keep], np.argsort(data[1], kind="stable")
+    if len(keep):
+        first = np.searchsorted(data[1, order], result[1])  # sorted: neighbours are found next to each other
+        np.maximum(result[2], np.maximum.reduceat(data[2, order], first), out=result[2])
     return result
 
 

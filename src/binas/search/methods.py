@@ -186,7 +186,7 @@ class MethodRecord(FileRecord):
 
 
 def limit_uses(problem: SearchProblem, architecture: Architecture | None) -> tuple[LimitUse, ...]:
-    """Every limit with what an architecture costs; an overstep within the verifier's tolerance is none."""
+    """Every limit with what an architecture costs; an overstep within the tolerance is none."""
     if architecture is None:
         return ()
     judged = evaluate(problem, architecture)

@@ -227,7 +227,7 @@ def _cheapest(result: SearchResult, asked: dict[str, float], tried: list[Tried])
     if result.status is not Status.INFEASIBLE or not tried:
         return {}
     broken = [step for item in tried for step in item.readings if not step.kept]
-    for item in explain_infeasible(result.problem).relaxations:
+    for item in explain_infeasible(result.problem, known=True).relaxations:
         name, value = item.limit.cost, item.value * (1 + STEP_BACK)
         built = any(step.cost == name and step.predicted <= value for step in broken)
         if name in asked and not item.limit.lower and value <= asked[name] and not built:

@@ -47,6 +47,8 @@ def restricted(problem: SearchProblem) -> SearchProblem | None:
 
 def widened(space: SearchSpace, smaller: SearchSpace, configs: Indices) -> Indices:
     """Config indices (n, S, D) of the restricted space ``smaller`` as indices of the whole ``space``."""
+    if smaller is space:
+        return configs
     result = np.full((len(configs), len(space.stages), space.max_depth), -1, dtype=np.int64)
     for s, stage in enumerate(smaller.stages):
         for b, block in enumerate(stage.blocks):

@@ -18,6 +18,7 @@ from binas.base.times import Seconds
 from binas.costs.table import MeasureSettings, known_costs, measure_on_device
 from binas.estimators.registry import candidates, find_candidate
 from binas.search.answers import AnswerRecord
+from binas.search.deadline import Deadline, TimeLimit
 from binas.search.frontier import Frontier, frontier
 from binas.search.infeasible import why_no_answer
 from binas.search.limits import check_form, parse_limits, parts_of, question_name
@@ -173,17 +174,18 @@ def search_for(
     A solver that searches the supernet itself gets that of the ``run``.
     """
     given = {} if run is None else supernet_of(run, settings.solver, settings.gradient)
+    deadline = Deadline.after(settings.time_limit)
 
-    def search(tightened: SearchProblem) -> SearchResult:
-        return solve(tightened, settings.solver, time_limit=settings.time_limit, seed=settings.seed, **given)
+    def search(tightened: SearchProblem, limit: TimeLimit = settings.time_limit) -> SearchResult:
+        return solve(tightened, settings.solver, time_limit=limit, seed=settings.seed, **given)
 
     if not on_device:
-        result = search(problem)
-        return result, why_no_answer(result, settings.time_limit)
+        result = search(problem, deadline)
+        return result, why_no_answer(result, deadline)
     done = keep_limits(problem, *_device(problem, settings, progress), search, rest=lambda: time.sleep(REST))
     if done.result.architecture:
         return done.result, ""
-    return done.result, done.sentence() if done.steps else why_no_answer(done.result, settings.time_limit)
+    return done.result, done.sentence() if done.steps else why_no_answer(done.result, deadline)
 
 
 def kept_of(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from binas.base.errors import ProblemError
 from binas.estimators.objective import DepthsObjective, QuadraticObjective
 from binas.search.band import band_rows, solve_band
 from binas.search.depths import best_by_depths
@@ -51,18 +50,11 @@ class Auto(Solver):
         if _open(answer) and rows is not None and not options.deadline.late:
             outcome = solve_band(problem, rows, deadline=options.deadline, enough=options.gap)
             answer = _best_of(answer, _named(answer_of(problem, outcome), "band"))
-        if not _open(answer) or options.deadline.late:
+        if not _open(answer) or options.deadline.late or problem.objective.kind != "bilinear":
             return answer
-        if problem.objective.kind == "bilinear":
-            start = answer.architecture or options.warm_start
-            program = Milp(max_nodes=self.max_nodes).solve(problem, replace(options, warm_start=start))
-            return _best_of(answer, _named(program, "milp"))
-        if answer.architecture is None:
-            raise ProblemError(
-                "these limits leave too many partial architectures to compare, and milp takes only bilinear "
-                "objectives; relax a limit or use evolution."
-            )
-        return answer
+        start = answer.architecture or options.warm_start
+        program = Milp(max_nodes=self.max_nodes).solve(problem, replace(options, warm_start=start))
+        return _best_of(answer, _named(program, "milp"))
 
 
 def _named(answer: Answer, method: str) -> Answer:

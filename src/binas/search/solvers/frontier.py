@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from binas.base.errors import ProblemError
 from binas.estimators.objective import DepthsObjective
 from binas.search.depths import best_by_depths
 from binas.search.lagrangian import MAX_CANDIDATES, Outcome, solve_exact
@@ -24,15 +23,10 @@ class FrontierSolver(Solver):
         self.max_candidates = max_candidates
 
     def solve(self, problem: SearchProblem, options: Options) -> Answer:
-        """The proven optimum, or the proof that there is none; the best met when time is up."""
+        """The proven optimum, or the proof that there is none; else the best met, and a bound."""
         if isinstance(problem.objective, DepthsObjective):
             return best_by_depths(problem, lambda part: self.solve(part, options), options)
-        outcome = fold_outcome(problem, self.max_candidates, options)
-        if not outcome.proven and not options.deadline.late:
-            raise ProblemError(
-                f"these limits leave more than {self.max_candidates} partial architectures to compare; use milp."
-            )
-        return answer_of(problem, outcome)
+        return answer_of(problem, fold_outcome(problem, self.max_candidates, options))
 
 
 def fold_outcome(problem: SearchProblem, max_candidates: int, options: Options) -> Outcome:

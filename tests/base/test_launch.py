@@ -1,5 +1,7 @@
 """What launchers say, read from the environment and taken out of it."""
 
+import os
+
 import pytest
 
 from binas.base.errors import ConfigError
@@ -21,6 +23,11 @@ def test_torchrun_and_accelerate():
     assert take_launch(environment) == Launch(3, 4, 1, 2, "node1", 29401)
     assert environment == {"HOME": "/root", "MASTER_ADDR": "node1", "MASTER_PORT": "29401"}
     assert take_launch(environment) is None  # what is started from here is alone
+
+
+def test_who_started_a_process_is_known_where_it_watches_it():
+    assert take_launch({**TORCHRUN, "TORCHELASTIC_RUN_ID": "none"}).agent == os.getppid()
+    assert take_launch({**TORCHRUN}).agent == 0
 
 
 @pytest.mark.parametrize("size", [{"SLURM_NTASKS": "8"}, {"SLURM_STEP_NUM_TASKS": "8", "SLURM_NTASKS": "9"}])

@@ -1,6 +1,9 @@
 """One progress protocol: logged where nobody listens, a bar or plain lines for people, parts of a whole."""
 
+import errno
+import io
 import logging
+import os
 
 import pytest
 
@@ -166,3 +169,23 @@ class TestTerminal:
         monkeypatch.setattr("binas.base.progress.time.monotonic", lambda: next(clock))
         Terminal().show(0.5, "epoch 1")
         assert capfd.readouterr().err == "50%, epoch 1\n"
+
+    @pytest.mark.parametrize("is_terminal", [False, True])
+    @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+    def test_work_goes_on_where_nothing_can_be_written(self, monkeypatch, number, is_terminal):
+        """Its terminal was closed, the disk of its output is full."""
+
+        class Deaf(io.StringIO):
+            def isatty(self):
+                return is_terminal
+
+            def write(self, text):
+                raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr("sys.stderr", Deaf())
+        monkeypatch.setattr("binas.base.progress.REDRAW_SECONDS", 0.0)
+        terminal = Terminal()
+        with terminal.during("supernet"):
+            terminal.show(0.5, "epoch 1")
+            terminal.say("a noisy machine")
+        assert terminal.bar is None

@@ -149,6 +149,47 @@ def test_one_that_is_told_to_stop_tells_the_first(tmp_path):
     assert job.end() == ([130, 130], ["", ""])
 
 
+ORPHAN = """
+import os, threading
+from binas.base import ranks
+from binas.base.launch import Launch
+ranks.end_with_agent(Launch({rank}, 2, {rank}, 2, "127.0.0.1", 1, os.getppid()))
+print(os.getpid(), flush=True)
+threading.Event().wait()
+"""
+AGENT = "import subprocess, sys; subprocess.call([sys.executable, '-c', sys.argv[1]])"
+
+
+@pytest.mark.parametrize(
+    ("rank", "said"), [(0, "what started the processes of this job is gone, so they end.\n"), (1, "")]
+)
+def test_one_whose_agent_is_gone_is_told_to_stop(rank, said):
+    """torchrun that is killed, or gets a signal it does not know, ends nobody."""
+    agent = subprocess.Popen(
+        [sys.executable, "-c", AGENT, ORPHAN.format(rank=rank)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert agent.stdout.readline().strip().isdigit()
+    agent.kill()
+    assert agent.communicate() == ("", said)  # read to the end: nobody is left that could write
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_that_nobody_reads_what_is_said_keeps_none_from_ending(tmp_path, rank):
+    """Whoever killed the launcher may have killed what reads its output too."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    agent = subprocess.Popen(
+        [sys.executable, "-c", AGENT, ORPHAN.format(rank=rank)], stdout=subprocess.PIPE, stderr=writer
+    )
+    os.close(writer)
+    assert agent.stdout.readline().strip().isdigit()
+    agent.kill()
+    assert agent.communicate()[0] == b""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_one_that_is_told_to_stop_before_it_has_met_the_first_ends(tmp_path, number):
     process = start(tmp_path, 1, 2)

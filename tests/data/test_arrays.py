@@ -202,3 +202,22 @@ def test_a_header_that_is_no_python_is_told(tmp_path):
         packed.writestr("images.npy", data)
     with pytest.raises(FileError, match=r"cannot read .*mine\.npz"):
         load_data(DataConfig(kind="arrays", path=path))
+
+
+@pytest.mark.parametrize(
+    ("classes", "says"),
+    [
+        (["x"], "arrays has a single class, 'x'"),
+        (["x", "y", "x"], "two classes named 'x'"),
+        (["x", "y\x1b[31m", "z"], "not text"),
+        (["x", "y\nz", "z"], "not text"),
+    ],
+)
+def test_classes_that_cannot_be_told_apart_or_shown_are_refused(classes, says):
+    with pytest.raises(DataError, match=says):
+        from_arrays(pixels(30), np.arange(30) % len(classes), classes=classes)
+
+
+def test_labels_of_a_single_class_are_refused():
+    with pytest.raises(DataError, match="a single class, '0'"):
+        from_arrays(pixels(30), np.zeros(30, int))

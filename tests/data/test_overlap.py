@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import threading
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,16 @@ def test_arrays_are_compared_by_their_pixels():
     test[0] = images[3]
     with pytest.raises(DataError, match=r"1 of 20 test images are .* and test image 0"):
         from_arrays(images[:40], labels[:40], test_images=test, test_labels=labels[40:])
+
+
+def test_images_that_are_all_alike_are_counted_not_paired():
+    images = np.zeros((3000, 1, 1), np.uint8)
+    tracemalloc.start()
+    with pytest.raises(DataError, match="480 of 480 validation images"):
+        from_arrays(images, np.arange(3000) % 2)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 20 * 2**20  # pairs of 1920 and 480 rows would take 60 MiB
 
 
 def test_copies_within_a_pool_do_not_end_on_both_sides_of_a_split(caplog):

@@ -41,7 +41,12 @@ from binas.estimators.choosing import choose_estimator, load_choice
 from binas.estimators.predictors import load_predictor, make_predictor
 from binas.report.assemble import CONFIG
 from binas.report.story import tell
+from binas.reproduce._base import Finding, Panel, Series
+from binas.reproduce.figure import picture
+from binas.reproduce.page import render
+from binas.reproduce.studies import FindingRecord, read_finding, sections_of
 from binas.run.config import load_config
+from binas.run.folder import Folder as Tables
 from binas.run.log import log_event, read_log
 from binas.run.plan import plan_of
 from binas.run.records import Record, read_record, write_record
@@ -81,7 +86,7 @@ from binas.tables.samples import pack
 from binas.tasks.artefacts import ANSWERS, COMPARISONS, DATA, MODEL, read_network
 from binas.tasks.confirming import NetworkOutcomes, known_outcomes
 from binas.tasks.finetune import has_inputs
-from binas.tasks.methods import read_method
+from binas.tasks.methods import TOOK, Took, measuring_seconds, read_method
 from binas.tasks.outlook import Rates
 from binas.training.checkpoint import (
     load_checkpoint,
@@ -646,6 +651,26 @@ def use_method(folder: Path) -> None:
         item.violation, item.spread  # noqa: B018
 
 
+def make_finding(folder: Path) -> None:
+    """What an experiment of the paper found."""
+    lines = Series(name="own", x=(1.0, 2.0), y=(0.5, None), error=(0.1, None))
+    bars = Series(name="own", x=("a", "b"), y=(1.0, 2.0), kind="bars")
+    panels = tuple(Panel(title="t", x="x", y="y", series=(series,)) for series in (lines, bars))
+    finding = Finding(sentence="s", rows=({"passes": 1, "tau": 0.5, "best": None},), panels=panels)
+    FindingRecord(
+        name="ranking", item="figure 4", claim="c", holds="h", identity="0" * 16, preset="quick", run="first",
+        command="binas reproduce", date="2026-01-01", seconds=3.0, finding=finding,
+    ).save(folder / "ranking.json")  # fmt: skip
+
+
+def use_finding(folder: Path) -> None:
+    """The page, and the numbers of the picture."""
+    found = read_finding(folder / "ranking.json")
+    render("title", [], sections_of(folder, [found]))
+    if found.finding.panels:  # else none is drawn
+        picture(found.finding)
+
+
 INPUTS = {"seed": 0, "mixed_precision": None, "epochs": 2, "heaviest": "0" * 16}
 
 
@@ -989,6 +1014,14 @@ READERS: tuple[Reader, ...] = (
     Reader("predictor mlp", "predictor.safetensors", "bytes", make_mlp, use_mlp),
     Reader("header of mlp", "header.json", "json", make_mlp_header, use_mlp_header, ("space.name",)),
     Reader("found by methods", "method.json", "json", make_method, use_method),
+    Reader("found by experiments", "ranking.json", "json", make_finding, use_finding, ("rows",)),
+    Reader(
+        "seconds of tables",
+        "took.json",
+        "json",
+        lambda f: Took(seconds=3.0).save(f / TOOK),
+        lambda f: measuring_seconds(Tables(f, space())),
+    ),
     Reader(
         "inputs of a network",
         "inputs.json",

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import tracemalloc
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,7 @@ from readers import (
 )
 from safetensors.torch import load, save
 
-from binas.base import packed
+from binas.base import files, packed
 from binas.base.errors import (
     BinasError,
     CheckpointError,
@@ -48,9 +49,11 @@ from binas.base.errors import (
 from binas.base.files import MAX_JSON_VALUES, parse_json, parse_yaml, read_json, read_yaml
 from binas.base.identity import file_digest
 from binas.base.lines import append_line, read_lines
+from binas.base.rows import MAX_CELLS, parse_rows
 from binas.costs.journal import Journal
+from binas.data import decoding
 from binas.data.arrays import from_arrays, read_npz
-from binas.data.decoding import PixelBudget
+from binas.data.decoding import PixelBudget, decode
 from binas.run.config import load_config
 from binas.run.log import log_event
 from binas.run.records import read_record
@@ -58,8 +61,10 @@ from binas.search.limits import parse_limits
 from binas.space import load_space, space_from_data, space_from_yaml
 from binas.space.files import space_to_data
 from binas.supernet.weights import check_recorded, read_weights
+from binas.tables import costs
 from binas.tables.contributions import contributions_from_data
 from binas.tables.costs import costs_from_data
+from binas.tables.spreadsheet import HEADER, contributions_data_from_csv, costs_data_from_csv
 from binas.training.checkpoint import load_checkpoint, save_checkpoint
 
 
@@ -88,12 +93,18 @@ class TestNumbers:
             parse_yaml("a: " + "1:" * 500_000 + "1", "file")
         assert parse_yaml("a: '1:30'").data == {"a": "1:30"}
 
+    @pytest.mark.parametrize("text", ["010", "-017", "0_7"])
+    def test_numbers_to_the_base_8(self, text: str) -> None:
+        with pytest.raises(FileError, match=f"line 1: YAML reads {text} as a number to the base 8"):
+            parse_yaml(f"a: {text}", "file")
+        assert parse_yaml("a: '010'\nb: 0\nc: 0.5\nd: 0x10").data == {"a": "010", "b": 0, "c": 0.5, "d": 16}
+
     @pytest.mark.parametrize("number", ["1" + "0" * 400, "1e400", "1e308", "-1e308", "NaN"])
     def test_tables(self, number: str) -> None:
-        contributions, costs = readers.contributions(), readers.plain_costs()
+        contributions, latency = readers.contributions(), readers.plain_costs()
         for table, values, read in (
             (contributions, contributions.values, contributions_from_data),
-            (costs, costs["latency"].values, costs_from_data),
+            (latency, latency["latency"].values, costs_from_data),
         ):
             text, value = json.dumps(table.to_data()), json.dumps(float(values.configs[0][0][0]))
             assert value in text
@@ -239,6 +250,64 @@ class TestSize:
         command = [sys.executable, "-c", script, str(tmp_path / "black.png")]
         found = subprocess.run(command, capture_output=True, text=True, check=True)
         assert float(found.stdout) < 1.0
+
+    def test_wide_characters_in_a_large_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "wide.json").write_text('["' + "a" * 5000 + '\U0001f600"]')
+        monkeypatch.setattr(files, "MAX_TEXT_BYTES", 10_000)
+        with pytest.raises(FileError, match="5005 characters and wide ones among them"):
+            read_json(tmp_path / "wide.json")
+
+    def test_many_directives_of_yaml(self) -> None:
+        tags = "".join(f"%TAG !{i}! tag:x\n" for i in range(30))
+        with pytest.raises(FileError, match="more than 10 lines that start with %"):
+            parse_yaml(f"{tags}--- 1", "file")
+        assert parse_yaml("%YAML 1.1\n---\na: 1").data == {"a": 1}
+
+    def test_too_many_cells(self) -> None:
+        for text in ("," * (MAX_CELLS + 1), "\n" * (MAX_CELLS + 1)):
+            with pytest.raises(FileError, match="more than 5000000 cells"):
+                next(parse_rows(text, "file"))
+
+    def test_blocks_that_are_not_there_take_no_memory(self) -> None:
+        rows = "".join(f"a,ms,config,s{i},1000,x,1,,\n" for i in range(300))
+        tracemalloc.start()
+        with pytest.raises(TableError, match="stage s0: there are rows of block 1000, but none of block 1"):
+            costs_data_from_csv(",".join(HEADER) + "\na,ms,fixed,,,,1,,\n" + rows, "file")
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert most < 5 * 2**20  # 20 MB, if a thousand blocks were made of each row
+
+    def test_names_without_end_are_not_all_said(self) -> None:
+        names = "".join(f"{'n' * 2000}{i},ms,base,,,,1,,\n" for i in range(200))
+        for read in (costs_data_from_csv, contributions_data_from_csv):
+            with pytest.raises(TableError) as caught:
+                read(",".join(HEADER) + "\n" + names, "file")
+            assert len(str(caught.value)) < 10_000
+
+    def test_costs_are_not_read_on_once_too_much_is_wrong(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        read: list[str] = []
+        one = costs._read_cost
+        monkeypatch.setattr(costs, "_read_cost", lambda name, *rest: read.append(name) or one(name, *rest))
+        data = {"format": "binas/costs", "version": 1}
+        entry = {"unit": "ms", "fixed": 1.0, "depths": {}, "configs": {}}
+        with pytest.raises(TableError, match=r"and \d+ more"):
+            costs_from_data(data | {"costs": {f"a{i}": entry for i in range(5000)}}, space(), "file")
+        assert len(read) < 1100
+
+    def test_a_jpeg_of_many_scans(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        Image.effect_noise((64, 64), 50).save(tmp_path / "x.jpg", progressive=True)
+        assert decode(tmp_path / "x.jpg", (8, 8), 3).shape == (3, 8, 8)
+        monkeypatch.setattr(decoding, "MAX_SCANS", 3)
+        with pytest.raises(decoding.UnreadableError, match="progressive JPEG of 6 scans; at most 3"):
+            decode(tmp_path / "x.jpg", (8, 8), 3)
+
+    @pytest.mark.parametrize("shape", [f"({10**30},)", f"({10**400}, 8)"])
+    def test_arrays_of_a_shape_that_no_machine_counts_to(self, tmp_path: Path, shape: str) -> None:
+        header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}}}\n".encode()
+        with zipfile.ZipFile(tmp_path / "x.npz", "w") as made:
+            made.writestr("images.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+        with pytest.raises(FileError, match=r"cannot read .*x\.npz"):
+            read_npz(tmp_path / "x.npz")
 
 
 class TestFiles:

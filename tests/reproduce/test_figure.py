@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
 from binas.reproduce._base import Finding, Panel, Series
 from binas.reproduce.figure import _panel, picture
@@ -23,3 +24,13 @@ def test_panels_stand_side_by_side() -> None:
     one, two = (picture(Finding(sentence="", rows=(), panels=(panel,) * count)) for count in (1, 2))
     widths = [int.from_bytes(data[16:20], "big") for data in (one, two)]
     assert widths[1] > 1.5 * widths[0]
+
+
+@pytest.mark.parametrize(
+    "change", [{"y": (1.0,)}, {"error": (1.0,)}, {"x": (1.0, "b")}, {"y": (1.0, 1e308)}, {"error_x": ()}]
+)
+def test_series_that_cannot_be_drawn_are_refused(change: dict[str, tuple[float, ...]]) -> None:
+    right = {"name": "own", "x": (1.0, 2.0), "y": (1.0, None)}
+    assert Series.model_validate(right)
+    with pytest.raises(ValidationError):
+        Series.model_validate(right | change)

@@ -54,6 +54,8 @@ def test_a_time_leaves_only_what_was_typed_as_given(called):
     assert called["budget"].given == {
         "finetune.epochs"
     }  # the demo's own numbers of epochs are the plan's to choose
+    assert CliRunner().invoke(app, [*arguments, "--tune-rivals"]).exit_code == 0
+    assert called["budget"].given == {"finetune.epochs", "compare.tune"}
 
 
 def test_the_one_in_configs_is_the_same():

@@ -20,7 +20,7 @@ def test_clipping_goes_on_where_training_exploded_and_a_higher_rate_is_refused(c
     code, said = call(*train)
     assert (
         code,
-        "train.supernet.clip=1: with that the same command goes on from epoch 1, batch 0" in said,
+        "train.supernet.clip=1: with that the same command goes on from the end of epoch 1" in said,
     ) == (
         2,
         True,

@@ -136,3 +136,27 @@ def test_a_process_is_killed_and_the_same_command_goes_on(tmp_path):
     ]
     assert len(weights[0]) == 2
     assert weights[0] == weights[1]  # files are named by their content
+
+
+@pytest.mark.slow
+def test_a_launcher_that_is_gone_takes_the_run_with_it(tmp_path):
+    """torchrun dies of SIGUSR1, which a cluster sends before it takes the machine, and passes it on to nobody."""
+    config, heaviest = write_config(tmp_path), tmp_path / "run" / "heaviest"
+    longer = ["--quiet", "--set=train.heaviest.epochs=5000", "--set=train.checkpoint_seconds=0"]
+    command = [*LAUNCHERS["torchrun"], *CALL, "train", tmp_path / "run", "--config", config, *longer]
+    process = subprocess.Popen(
+        [sys.executable, *map(str, command)],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (heaviest / "within.json").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGUSR1)
+    said = process.communicate()[1]  # to the end, when none of them is left
+    assert process.returncode == -signal.SIGUSR1
+    assert "what started the processes of this job is gone" in said
+    assert said.count("interrupted by SIGTERM") == 1
+    assert [*heaviest.glob("within.json"), *heaviest.glob("progress.json")]

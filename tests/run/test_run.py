@@ -95,7 +95,7 @@ def test_a_killed_run_goes_on_and_ends_the_same(tmp_path, trained):
     command = [sys.executable, "-m", "binas.cli.main", "train", str(tmp_path / "run"), "--quiet"]
     options = ["--config", str(config), "--checkpoint-seconds", "0"]
     process = subprocess.Popen([*command, *options], env={**os.environ, "OMP_NUM_THREADS": "1"})
-    while not (tmp_path / "run" / "heaviest" / "progress.json").exists() and process.poll() is None:
+    while not (tmp_path / "run" / "heaviest" / "within.json").exists() and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()

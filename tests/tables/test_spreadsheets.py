@@ -95,7 +95,7 @@ def test_comment_rows_may_be_written_without_quotes(tmp_path: Path) -> None:
         (HEADER + ROWS + "latency,s,depth,s1,,1,9,,\n", "line 5: unit 's' differs from 'ms'"),
         (HEADER + ROWS.replace(",ms,", ",,"), "latency.unit is empty"),
         (HEADER + ROWS.replace(",ms,", ",mss,"), "latency.unit: unknown unit 'mss'"),
-        (HEADER + ROWS.replace("fixed", "base"), "no row with part 'fixed' for latency"),
+        (HEADER + ROWS.replace("fixed", "base"), "no row with part 'fixed' for: latency"),
         (HEADER + ROWS + "latency,ms,base,,,,1,,\n", r"costs\.latency\.base: Extra"),
         (HEADER + ROWS.replace("latency", ""), r"costs\.: .*pattern"),
         (HEADER + ROWS.replace("2,,", "-2,,"), r"latency\.configs\.s1\[1\]\.a is negative"),
@@ -130,10 +130,10 @@ def test_all_bad_rows_in_one_message(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (HEADER, "one quantity in the column 'name', got none"),
+        (HEADER, "one quantity in the column 'name', got: none"),
         (
             HEADER + "a,percent,base,,,,1,,\nb,percent,base,,,,1,,\n",
-            "one quantity in the column 'name', got a, b",
+            "one quantity in the column 'name', got: a; b",
         ),
         (HEADER + "a,percent,depth,s1,,0,1,,\n", "no row with part 'base'"),
         (HEADER + "a,ms,base,,,,1,,\n", "unit: Input should be 'percent'"),

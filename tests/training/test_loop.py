@@ -16,7 +16,7 @@ from binas.base.progress import Progress
 from binas.training import Reporter, make_accelerator, train_heaviest, train_supernet
 from binas.training.checkpoint import first_not_finite, has_checkpoint, load_checkpoint
 from binas.training.config import Phase
-from binas.training.loop import PROGRESS, Average, Job, fit, image_side, learning_rate, make_optimizer
+from binas.training.loop import PROGRESS, WITHIN, Average, Job, fit, image_side, learning_rate, make_optimizer
 from binas.training.losses import soft_cross_entropy, targets
 from binas.training.reporting import keep_figures, read_metrics
 
@@ -213,20 +213,36 @@ def identified(job):
     return replace(job, identity={"learning_rate": job.phase.learning_rate, "clip": job.phase.clip})
 
 
-def test_after_an_explosion_a_lower_rate_or_clipping_goes_on_from_the_last_good_checkpoint(tmp_path):
-    job = identified(linear_job(tmp_path, epochs=3))
+def keeping(job, seconds):
+    """The job with checkpoints within its epochs, after so many seconds."""
+    return replace(job, config=job.config.model_copy(update={"checkpoint_seconds": seconds}))
+
+
+OFTEN, NEVER = 0.0, 1e9
+
+
+@pytest.mark.parametrize("seconds", [OFTEN, NEVER])
+def test_after_an_explosion_a_lower_rate_or_clipping_goes_on_from_the_last_good_epoch(tmp_path, seconds):
+    """Whatever was kept within the epoch that exploded: its weights may be past saving."""
+    job = identified(keeping(linear_job(tmp_path, epochs=3), seconds))
 
     def explodes(model, step):
-        return job.loss_of(model, step) * (math.nan if (step.epoch, step.batch) == (2, 1) else 1)
+        return job.loss_of(model, step) * (math.nan if (step.epoch, step.batch) == (2, 2) else 1)
 
-    with pytest.raises(ExplodedError, match=r"clip=1: .* goes on from epoch 2, batch 0"):
+    with pytest.raises(ExplodedError, match=r"clip=1: .* goes on from the end of epoch 2"):
         fit(replace(job, loss_of=explodes))
+    assert not has_checkpoint(tmp_path, WITHIN)
     with pytest.raises(CheckpointError, match=r"learning_rate was 0\.01, now 0\.02"):
         fit(identified(linear_job(tmp_path, epochs=3, learning_rate=0.02)))
     gentle = identified(linear_job(tmp_path, epochs=3, clip=1.0))
     began = []
-    fit(replace(gentle, loss_of=lambda model, step: began.append(step.epoch) or job.loss_of(model, step)))
-    assert set(began) == {2}
+
+    def loss_of(model, step):
+        began.append((step.epoch, step.batch))
+        return job.loss_of(model, step)
+
+    fit(replace(gentle, loss_of=loss_of))
+    assert began[0] == (2, 0)
     kept = load_checkpoint(tmp_path, PROGRESS).values
     was = {"learning_rate": 0.01, "clip": None}
     assert (kept["identity"], kept["eased"]) == (
@@ -252,12 +268,10 @@ def test_weights_that_are_not_finite_are_neither_kept_nor_a_result(tmp_path):
     assert first_not_finite(kept.tensors) is None
 
 
-@pytest.mark.parametrize("behind", [False, True])
-def test_an_explosion_that_validation_finds_is_no_dead_end(tmp_path, behind):
+@pytest.mark.parametrize("seconds", [OFTEN, NEVER])
+def test_an_explosion_that_validation_finds_is_no_dead_end(tmp_path, seconds):
     """Weights are finite, what they make of images is not; a checkpoint behind the last batch holds just these."""
-    often = linear_job(tmp_path, epochs=3)
-    config = often.config.model_copy(update={"checkpoint_seconds": 0.0 if behind else 1e9})
-    job, seen = identified(replace(often, config=config)), []
+    job, seen = identified(keeping(linear_job(tmp_path, epochs=3), seconds)), []
 
     def measure(network):
         seen.append(1)
@@ -267,16 +281,12 @@ def test_an_explosion_that_validation_finds_is_no_dead_end(tmp_path, behind):
             )
         return {"accuracy": 50.0}
 
-    place = "the beginning" if behind else "epoch 1, batch 0"
     with pytest.raises(
-        ExplodedError, match=rf"epoch 2, the logits .* no accuracy\. Lower .* goes on from {place}"
+        ExplodedError, match=r"epoch 2, the logits .* no accuracy\. Lower .* goes on from the end of epoch 1"
     ):
         fit(replace(job, measure=measure))
-    assert has_checkpoint(tmp_path, PROGRESS) is not behind
-    gentle = replace(
-        identified(replace(linear_job(tmp_path, epochs=3, clip=1.0), config=config)), measure=measure
-    )
-    fit(gentle)
+    assert load_checkpoint(tmp_path, PROGRESS).values["place"]["epoch"] == 1
+    fit(replace(identified(keeping(linear_job(tmp_path, epochs=3, clip=1.0), seconds)), measure=measure))
     assert load_checkpoint(tmp_path, PROGRESS).values["place"]["epoch"] == 3
 
 
@@ -292,7 +302,7 @@ def test_a_signal_lets_the_batch_end_and_keeps_a_checkpoint(tmp_path, number):
     job = linear_job(tmp_path / "run", epochs=2)
     with listening(), pytest.raises(Interrupted, match=number.name):
         fit(replace(job, reporter=Signalled()))
-    assert load_checkpoint(tmp_path / "run", PROGRESS).values["place"]["batch"] == 3
+    assert load_checkpoint(tmp_path / "run", WITHIN).values["place"]["batch"] == 3
     resumed = fit(linear_job(tmp_path / "run", epochs=2))
     assert torch.equal(resumed[1].weight, whole[1].weight)
 
@@ -301,7 +311,7 @@ def test_a_signal_during_validation_keeps_the_epoch(tmp_path):
     job = linear_job(tmp_path, epochs=1)
     with listening(), pytest.raises(Interrupted):
         fit(replace(job, measure=lambda network: os.kill(os.getpid(), signal.SIGTERM) or {}))
-    place = load_checkpoint(tmp_path, PROGRESS).values["place"]
+    place = load_checkpoint(tmp_path, WITHIN).values["place"]
     assert (place["epoch"], place["batch"]) == (0, len(job.data.train) // job.phase.batch_size)
     trained = []
     resumed = linear_job(tmp_path, epochs=1)
@@ -349,11 +359,11 @@ def test_a_changed_position_is_refused(tmp_path, change):
     config = quick(checkpoint_seconds=0.0)
     with pytest.raises(Killed):
         train_heaviest(MBCONV, bench(tmp_path, config, KillAfter(tmp_path, 2)))
-    path = tmp_path / "heaviest" / "progress.json"
+    path = tmp_path / "heaviest" / "within.json"
     data = json.loads(path.read_text())
     data["values"]["place"] |= change
     path.write_text(json.dumps(data))
-    with pytest.raises(CheckpointError, match=r"progress\.json"):
+    with pytest.raises(CheckpointError, match=r"within\.json"):
         train_heaviest(MBCONV, bench(tmp_path, config))
 
 
@@ -416,7 +426,8 @@ def test_killed_between_the_last_batch_of_an_epoch_and_its_checkpoint(tmp_path, 
     resumed = trained("parts")
     assert same(whole, resumed)
     assert read_metrics(tmp_path / "whole") == read_metrics(tmp_path / "parts")
-    ends = [load_checkpoint(tmp_path / name, "progress") for name in ("whole", "parts")]
+    assert not has_checkpoint(tmp_path / "parts", WITHIN)
+    ends = [load_checkpoint(tmp_path / name, PROGRESS) for name in ("whole", "parts")]
     assert ends[0].values == ends[1].values
     assert all(torch.equal(value, ends[1].tensors[name]) for name, value in ends[0].tensors.items())
 

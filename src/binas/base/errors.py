@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+LONGEST = 500  # characters of one of several problems
+
 
 class BinasError(Exception):
     """Base of all errors that bad input can cause; the message says what, where and what to do."""
@@ -86,8 +88,8 @@ class FileError(BinasError):
 
 
 def several(headline: str, problems: Sequence[str], advice: str = "", most: int = 12) -> str:
-    """One message for many problems: a headline, at most ``most`` of them, and what to do."""
-    shown = "; ".join(problems[:most])
+    """One message for many problems: a headline, at most ``most`` of them, long ones cut off, and what to do."""
+    shown = "; ".join(text if len(text) <= LONGEST else f"{text[:LONGEST]}..." for text in problems[:most])
     rest = f"; and {len(problems) - most} more" if len(problems) > most else ""
     ending = f". {advice}" if advice else ""
     return f"{headline}: {shown}{rest}{ending}"

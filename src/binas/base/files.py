@@ -12,8 +12,10 @@ import errno
 import json
 import math
 import os
+import re
 import shutil
 import stat
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -29,8 +31,10 @@ import yaml
 from binas.base.errors import FileError
 
 MAX_YAML_BYTES = 4 * 2**20
-MAX_JSON_BYTES = 256 * 2**20
+MAX_JSON_BYTES = 160 * 2**20
+MAX_TEXT_BYTES = 256 * 2**20  # in memory, where a character takes as much as the widest of the text
 MAX_YAML_VALUES = 100_000
+MAX_DIRECTIVES = 10  # of YAML: libyaml compares each with all before it
 MAX_JSON_VALUES = 5_000_000
 MAX_DIGITS = 300  # of a whole number: more do not fit a floating point number
 MAX_DEPTH = 40
@@ -39,6 +43,8 @@ UNFINISHED = ".part"  # how the names of files end that are being written
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 _NO_NAME = 123  # Windows: characters that no file name can have
+_DIRECTIVE = re.compile("(?:^|[\n\r\x85\u2028\u2029])%")
+_OCTAL = re.compile("[-+]?0[0-7_]+")
 
 Key = tuple[str | int, ...]
 
@@ -164,9 +170,15 @@ def read_bytes(path: Path, max_bytes: int, advice: str = "Check the path.") -> b
 def read_text(path: Path, max_bytes: int = MAX_JSON_BYTES) -> str:
     """The text of a UTF-8 file of at most ``max_bytes`` bytes, without a byte order mark."""
     try:
-        return read_bytes(path, max_bytes).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        text = read_bytes(path, max_bytes).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise FileError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}).") from error
+    if sys.getsizeof(text) > MAX_TEXT_BYTES:
+        raise FileError(
+            f"{_shown(path)} has {len(text)} characters and wide ones among them: more than the {MAX_TEXT_BYTES} bytes of "
+            "memory that text may take. Write it in ASCII."
+        )
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -398,7 +410,7 @@ def parse_json(text: str, where: str, allow_nan: bool = False) -> Any:
     except RecursionError as error:
         raise FileError(f"{where} is nested too deeply to be a binas file.") from error
     _check_nesting(data, where)
-    if "\\ud" in text.lower():
+    if "\\ud" in text or "\\uD" in text:
         _check_text(data, where)
     return data
 
@@ -460,6 +472,10 @@ def read_yaml(path: Path) -> YamlDocument:
 
 def parse_yaml(text: str, where: str = "text") -> YamlDocument:
     """Parse YAML without aliases, tags or duplicate keys, remembering line numbers."""
+    if len(_DIRECTIVE.findall(text)) > MAX_DIRECTIVES:
+        raise FileError(
+            f"{where} has more than {MAX_DIRECTIVES} lines that start with %, as YAML's directives do. Is it the right file?"
+        )
     try:
         _check_events(text, where)
         node = yaml.compose(text, Loader=_Parser)
@@ -538,6 +554,11 @@ def _check_number(text: str, place: str) -> None:
     if ":" in text:
         raise FileError(
             f"{place}: YAML reads {text[:20]} as a number to the base 60; write the number, or put quotes around text."
+        )
+    if _OCTAL.fullmatch(text):
+        raise FileError(
+            f"{place}: YAML reads {text[:20]} as a number to the base 8; write it without the 0 before it, or put quotes "
+            "around text."
         )
     if len(text) > MAX_DIGITS:
         raise FileError(

@@ -18,6 +18,7 @@ TOLD = (
         for name in ("RANK", "SIZE", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_SIZE", "LOCAL_WORLD_SIZE")
     ),
 )
+AGENT = "TORCHELASTIC_RUN_ID"  # is there where torchrun's agent started us, which accelerate has too
 FIRST_PORT, PORTS = 20_000, 20_000  # where processes of a SLURM job meet, by its number and that of its step
 STEPS = 101  # of a job before a port is that of the next job; no divisor of PORTS, so that jobs take all ports in turn
 
@@ -32,6 +33,7 @@ class Launch:
     together: int
     address: str
     port: int
+    agent: int = 0  # the process of torchrun or accelerate that started this one; 0 without one
 
 
 def take_launch(environment: MutableMapping[str, str]) -> Launch | None:
@@ -67,7 +69,8 @@ def _told(environment: Mapping[str, str]) -> Launch | None:
     together = _number(environment, "LOCAL_WORLD_SIZE", size)
     local = _number(environment, "LOCAL_RANK", rank % together, 0)
     address = environment.get("MASTER_ADDR", "127.0.0.1")
-    return Launch(rank, size, local, together, address, _number(environment, "MASTER_PORT", 29_500))
+    port = _number(environment, "MASTER_PORT", 29_500)
+    return Launch(rank, size, local, together, address, port, os.getppid() if AGENT in environment else 0)
 
 
 def _slurm(environment: Mapping[str, str]) -> Launch | None:

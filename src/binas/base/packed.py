@@ -22,7 +22,17 @@ MAX_RATIO = (
 PLAIN_BYTES = 2**28
 MAX_ENTRIES = 100_000
 _DAMAGE = (
-    *(OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error),
+    *(
+        OSError,
+        EOFError,
+        ValueError,
+        ArithmeticError,
+        KeyError,
+        RuntimeError,
+        MemoryError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ),
     *(tokenize.TokenError, SyntaxError),  # of the header of an array, which NumPy reads as Python writes it
 )
 

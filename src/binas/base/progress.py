@@ -6,7 +6,7 @@ import logging
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from binas.base.times import Seconds, duration
@@ -18,6 +18,13 @@ LOG = logging.getLogger("binas")
 REDRAW_SECONDS = 0.1
 TRUSTED = 5.0  # seconds of work whose expected time is believed before any was done
 LINE_SECONDS, LONGEST = 15.0, 300.0  # between plain lines: first, and after some of them
+
+
+def speak(text: str) -> None:
+    """A line on standard error; that its reader is gone, or its disk full, stops nothing."""
+    with suppress(OSError):
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
 
 
 class Progress:
@@ -140,7 +147,8 @@ class Several(Progress):
 class Terminal(Progress):
     """For people, on standard error: a bar with the time left on a terminal, elsewhere a line now and then.
 
-    The bar is drawn only when progress is told: a thread that refreshes it would run while something is timed.
+    The bar is drawn only when progress is told: a thread that refreshes it would run while something is timed. Work goes on
+    where nothing can be shown any more, as after a terminal was closed.
     """
 
     def __init__(self) -> None:
@@ -157,7 +165,8 @@ class Terminal(Progress):
         if sys.stderr.isatty():
             self.bar = _make_bar()
             self.bar.add_task(what, total=1.0, left="")
-            self.bar.start()
+            with suppress(OSError):
+                self.bar.start()
         else:
             self.say("begins")
 
@@ -177,20 +186,23 @@ class Terminal(Progress):
         else:
             text = f"{self.what} {doing}"
             self.bar.update(self.bar.task_ids[0], completed=done, description=text, left=_time_left(left))
-            self.bar.refresh()
+            with suppress(OSError):
+                self.bar.refresh()
 
     def say(self, text: str) -> None:
         """A line."""
         line = f"{self.what}: {text}" if self.what else text
         if self.bar is None:
-            sys.stderr.write(line + "\n")
+            speak(line)
         else:
-            self.bar.console.print(line, markup=False, highlight=False)
+            with suppress(OSError):
+                self.bar.console.print(line, markup=False, highlight=False)
 
     def end(self) -> None:
         """Close the bar; say how long it took."""
         if self.bar is not None:
-            self.bar.stop()
+            with suppress(OSError):
+                self.bar.stop()
             self.bar = None
         self.say(duration(time.monotonic() - self.start))
         self.what = ""

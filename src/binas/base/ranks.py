@@ -12,7 +12,6 @@ import os
 import secrets
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +21,7 @@ from typing import Any, NoReturn, Protocol
 from binas.base.errors import ConfigError, WorkerError
 from binas.base.interrupts import SIGNALS, leave, noted
 from binas.base.launch import Launch
+from binas.base.progress import speak
 from binas.base.workers import Answers, Worker, answer_all, read_line, write_line
 from binas.version import __version__
 
@@ -121,20 +121,19 @@ def _stop_too(number: int) -> None:
 
 
 def _give_up(text: str) -> NoReturn:
-    _say(f"error: {text.strip()}")
+    speak(f"error: {text.strip()}")
     os._exit(2)  # the others end with us; what is on disk is whole at any moment
-
-
-def _say(text: str) -> None:
-    if text:
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
 
 
 @contextmanager
 def say_late(text: Callable[[], str]) -> Iterator[None]:
     """Say what is waited for, if that is anything, where it takes long."""
-    timer = threading.Timer(LATE_SECONDS, lambda: _say(text()))
+
+    def say() -> None:
+        if late := text():
+            speak(late)
+
+    timer = threading.Timer(LATE_SECONDS, say)
     timer.daemon = True
     timer.start()
     try:
@@ -242,6 +241,23 @@ def hold_signals() -> None:
     threading.Thread(target=_pass_on_stops, daemon=True).start()
 
 
+def end_with_agent(launch: Launch) -> None:
+    """Where an agent started this process, let it be told to stop when that agent is gone: nobody else would end it.
+
+    The agent of torchrun dies of signals that it does not know, SIGUSR1 among them, and passes none of them on.
+    """
+    if launch.agent:
+        threading.Thread(target=_watch_agent, args=(launch,), daemon=True).start()
+
+
+def _watch_agent(launch: Launch) -> None:
+    while os.getppid() == launch.agent:
+        time.sleep(LOOK_SECONDS)
+    if not launch.rank:
+        speak("what started the processes of this job is gone, so they end.")
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def follow(store: Store, launch: Launch) -> NoReturn:
     """In every other process: do what the first one asks, until it says that this is all, or is gone."""
     host, port, word = json.loads(store.get(PLACE))
@@ -249,10 +265,11 @@ def follow(store: Store, launch: Launch) -> NoReturn:
     connection.settimeout(None)
     _keep_alive(connection)
     questions, answers = connection.makefile("rb"), connection.makefile("wb")
-    write_line(answers, [word, launch.rank, __version__])
     os.dup2(2, 1)  # only the first process answers
     tell = Answers(answers)
-    _first.append(tell)
+    with tell.turn:  # who is let in can be told to stop at once, and passes it on after its greeting
+        _first.append(tell)
+        write_line(answers, [word, launch.rank, __version__])
     answer_all(questions, tell, lambda: _abandoned(launch), _told)
 
 
@@ -277,7 +294,7 @@ def _told(line: dict[str, Any]) -> None:
 def _abandoned(launch: Launch) -> None:
     """The first process ended without a word: one of the others says so."""
     if launch.rank == 1:
-        _say(
+        speak(
             "error: the first process of this job is gone: it was killed, or its machine cannot be reached. What was "
             "finished is kept: the same command goes on."
         )

@@ -26,6 +26,7 @@ from binas.base.errors import BinasError  # noqa: E402
 from binas.base.interrupts import Interrupted, listening  # noqa: E402
 from binas.base.launch import take_launch  # noqa: E402
 from binas.base.packages import explain_import  # noqa: E402
+from binas.base.progress import speak  # noqa: E402
 from binas.cli import (  # noqa: E402
     comparing_commands,
     costs_commands,
@@ -144,7 +145,7 @@ def _prepare() -> None:
 
 
 def _leave(message: str, code: int = 2) -> None:
-    sys.stderr.write(f"{message}\n")
+    speak(message)
     sys.exit(code)
 
 

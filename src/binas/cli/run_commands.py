@@ -70,7 +70,7 @@ def demo(
     chosen = [*(changes or []), *([f"compare.tune={TUNED_RIVALS}"] if tune_rivals else [])]
     progress.say(ANNOUNCEMENT.format(lasts=LASTS if time is None else f"{time} as given"))
     with as_file(files("binas.run") / "demo.yaml") as config:
-        budget = budget_of(time, None, changes or ())  # the demo's own settings are not the user's
+        budget = budget_of(time, None, chosen)  # the demo's own settings are not the user's
         return _whole_run(out, config, chosen, False, budget, progress)
 
 

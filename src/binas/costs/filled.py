@@ -5,8 +5,6 @@ Wrong rows are errors, all of them in one message; what only looks wrong comes b
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +15,7 @@ from binas.base.errors import FileError, SpaceError, TableError, UnitError, seve
 from binas.base.files import exists, read_text
 from binas.base.identity import file_digest
 from binas.base.interval import Interval
+from binas.base.rows import parse_rows
 from binas.costs.analytic import analytic_costs
 from binas.costs.manifest import HEADER, BlockFile, Manifest
 from binas.costs.plausible import doubts
@@ -228,18 +227,14 @@ class _Reading:
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Rows that are not blank, by the names of the header, with their line numbers; further columns are kept out."""
-    reader = csv.reader(io.StringIO(read_text(path, MAX_BYTES)))
     header: list[str] = []
-    try:
-        for cells in reader:
-            cells = [cell.strip() for cell in cells]
-            if header and any(cells):
-                row = dict(zip(header, cells, strict=False))
-                yield reader.line_num, {key: row.get(key, "") for key in HEADER}
-            elif any(cells):
-                header = _header(cells, path)
-    except csv.Error as error:
-        raise TableError(f"{path} is not readable CSV: {error}.") from error
+    for line, given in parse_rows(read_text(path, MAX_BYTES), str(path), TableError):
+        cells = [cell.strip() for cell in given]
+        if header:
+            row = dict(zip(header, cells, strict=False))
+            yield line, {key: row.get(key, "") for key in HEADER}
+        else:
+            header = _header(cells, path)
     if not header:
         raise TableError(f"{path} is empty; fill in the CSV that `binas costs export-blocks` wrote.")
 

@@ -69,11 +69,9 @@ def _class_names(classes: ArrayLike | None, labels: ArrayLike) -> tuple[str, ...
             f"classes have the shape {names.shape} and the type {names.dtype}; give a list of names."
         )
     try:
-        texts = names.astype(str).tolist()
-        "".join(texts).encode()  # what is no text cannot be written into any file later
+        return tuple(names.astype(str).tolist())
     except UnicodeError as error:
         raise DataError(f"classes hold a name that is not text: {error}. Write names in ASCII.") from error
-    return tuple(texts)
 
 
 def _numbers(labels: ArrayLike | None) -> NDArray[Any]:

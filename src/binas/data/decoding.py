@@ -19,6 +19,8 @@ from binas.base.files import open_regular
 from binas.data.images import Pass
 
 MAX_PIXELS = 2**26  # 67 million: far above any photo, 270 MB decoded
+MAX_SCANS = 100  # of a progressive JPEG, each of which goes over all its pixels in a few bytes; programs write about ten
+SCAN = b"\xff\xda"  # how each begins; not to be found within one
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")  # no format that starts another program
 ASPECTS = (3 / 4, 4 / 3)  # width to height of random parts
 TRIES = 10  # draws of a part that may not fit into an image
@@ -96,6 +98,7 @@ def decode(
     """
     try:
         with _opened(source) as file, Image.open(file, formats=FORMATS) as image:
+            _check_scans(image, file)
             return _pixels(image, size, channels, part)
     except UnreadableError:
         raise
@@ -126,6 +129,18 @@ def _check_header(image: Image.Image) -> None:
         raise UnreadableError(
             f"pixels of more than 8 bits (mode {image.mode}); save it with 8 bits per channel"
         )
+
+
+def _check_scans(image: Image.Image, file: BinaryIO) -> None:
+    """Refuse a progressive JPEG of so many scans that it takes minutes; the file is left where it was."""
+    if "progressive" not in image.info:
+        return
+    place = file.tell()
+    file.seek(0)
+    scans = file.read().count(SCAN)
+    file.seek(place)
+    if scans > MAX_SCANS:
+        raise UnreadableError(f"a progressive JPEG of {scans} scans; at most {MAX_SCANS} are decoded")
 
 
 def _pixels(

@@ -13,7 +13,7 @@ from binas.base.errors import DataError, several
 from binas.data.config import PARTS
 from binas.data.dataset import ImageData
 from binas.data.file_images import FileImages, fits_memory, known_elsewhere, prepare
-from binas.data.images import IndexedImages
+from binas.data.images import IndexedImages, check_names
 from binas.data.overlap import keep_apart, without
 
 Rows = NDArray[np.int64]
@@ -133,7 +133,8 @@ def stratified_sample(labels: ArrayLike, count: int, seed: int) -> Rows:
 
 
 def check_classes(labels: ArrayLike, classes: Sequence[str], least: int, where: str) -> None:
-    """Raise an error that names the classes with fewer than ``least`` images."""
+    """Raise an error for names of classes that cannot be used, and one that names those with fewer than ``least`` images."""
+    check_names(classes, where)
     counts = np.bincount(np.asarray(labels), minlength=len(classes))
     few = [f"{classes[i]!r} has {n}" for i, n in enumerate(counts.tolist()) if n < least]
     if few:

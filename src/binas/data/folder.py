@@ -18,6 +18,7 @@ from binas.data.config import USUAL_NAMES, Format, Names
 from binas.data.decoding import FORMATS
 from binas.data.division import Parts
 from binas.data.file_images import FileImages
+from binas.data.images import check_names
 
 SUFFIXES = frozenset(
     (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pnm")
@@ -66,21 +67,8 @@ def image_folder(folder: Path, names: Names, form: Format) -> Parts:
         _refuse_parts_without_classes(folder)
     _check_apart(roots)
     classes = tuple(child.name for child in _children(roots["train"]))
-    _check_names(classes, roots["train"])
+    check_names(classes, str(roots["train"]))
     return Parts(**{kind: _labelled(folder, root, classes, form) for kind, root in roots.items()})
-
-
-def _check_names(classes: Sequence[str], root: Path) -> None:
-    """Refuse class names that are not text, and fewer than two classes, between which nothing could be told apart."""
-    for name in classes:
-        try:
-            name.encode()
-        except UnicodeEncodeError as error:
-            raise DataError(
-                f"the class folder {name!r} of {root} is not named in UTF-8. Rename it."
-            ) from error
-    if len(classes) == 1:
-        raise DataError(f"{root} has a single class, {classes[0]!r}; there is nothing to tell it from.")
 
 
 def _labelled(folder: Path, root: Path, classes: tuple[str, ...], form: Format) -> FileImages:

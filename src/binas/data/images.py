@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
+from unicodedata import category
 
 import numpy as np
 import torch
@@ -15,6 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from binas.base.errors import DataError
+
+NO_TEXT = ("Cc", "Cs")  # of Unicode: control characters, halves of surrogate pairs
 
 Indices = Sequence[int] | NDArray[np.int64]
 
@@ -243,6 +247,21 @@ def numbered_classes(labels: NDArray[Any]) -> tuple[str, ...]:
             "give one whole number per image, counting classes from 0."
         )
     return tuple(str(number) for number in range(largest + 1))
+
+
+def check_names(classes: Sequence[str], where: str) -> None:
+    """Refuse names that are not text or stand there twice, and a single one, from which nothing could be told apart."""
+    strange = [name for name in classes if any(category(sign) in NO_TEXT for sign in name)]
+    if strange:
+        raise DataError(
+            f"the class {strange[0][:60]!r} of {where} is not text: it is not named in UTF-8, or holds control characters. "
+            "Rename it."
+        )
+    if len(classes) == 1:
+        raise DataError(f"{where} has a single class, {classes[0]!r}; there is nothing to tell it from.")
+    twice = [name for name, times in Counter(classes).items() if times > 1]
+    if twice:
+        raise DataError(f"{where} has two classes named {twice[0][:60]!r}. Rename one of them.")
 
 
 def check_labels(labels: Tensor, images: int, classes: int) -> Tensor:

@@ -39,29 +39,32 @@ def keep_apart(
     nothing. A stream, which can be read only once, is not compared.
     """
     gone: dict[int, set[int]] = {}
-    for earlier, later, pairs in shared_images(found, ready, content):
-        count = len({there for _, there in pairs})
+    for earlier, later, here, there in shared_images(found, ready, content):
         said = (
-            f"{name}: {count} of {len(found[later])} {PARTS[later]} images are {PARTS[earlier]} images as well, such as "
-            f"{_name(found, earlier, pairs[0][0])} and {_name(found, later, pairs[0][1])}"
+            f"{name}: {len(there)} of {len(found[later])} {PARTS[later]} images are {PARTS[earlier]} images as well, such "
+            f"as {_name(found, earlier, here[0])} and {_name(found, later, there[0])}"
         )
-        if count > MOST_SHARED * len(found[later]):
+        if len(there) > MOST_SHARED * len(found[later]):
             raise DataError(f"{said}. What is measured on must not be trained on: remove the copies.")
         LOG.warning("%s; they are left out of %s.", said, PARTS[earlier])
-        gone.setdefault(earlier, set()).update(here for here, _ in pairs)
+        gone.setdefault(earlier, set()).update(here)
     return gone
 
 
 def shared_images(
     found: Sequence[IndexedImages], ready: Sequence[IndexedImages], content: bool = True
-) -> list[tuple[int, int, list[tuple[int, int]]]]:
-    """For each two parts that share images: their numbers, and places of the same image in the one and in the other."""
-    groups = _groups(found, ready, content)
-    result = []
+) -> list[tuple[int, int, list[int], list[int]]]:
+    """For each two parts that share images: their numbers, and the rows in the one and in the other; the first are the same.
+
+    Rows, not pairs of them: of images that are all alike there are as many pairs as the one number times the other.
+    """
+    groups, result = _groups(found, ready, content), []
     for one, two in combinations(range(len(found)), 2):
-        pairs = [(a, b) for group in groups for p, a in group if p == one for q, b in group if q == two]
-        if pairs:
-            result.append((one, two, pairs))
+        sides = [[[row for part, row in group if part == side] for group in groups] for side in (one, two)]
+        both = [(here, there) for here, there in zip(*sides, strict=True) if here and there]
+        if both:
+            here, there = ([row for pair in both for row in pair[side]] for side in (0, 1))
+            result.append((one, two, here, there))
     return result
 
 

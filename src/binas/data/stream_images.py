@@ -22,7 +22,7 @@ from binas.data.decoding import RandomPart, UnreadableError, decode
 from binas.data.division import Division
 from binas.data.file_images import stacked, work_ahead
 from binas.data.huggingface import class_names, encoded, label_number, load_splits
-from binas.data.images import Batch, Batched, Pass, check_labels
+from binas.data.images import Batch, Batched, Pass, check_labels, check_names
 
 AT_ONCE = 64  # rows taken from the library: one by one they cost ten times as much
 LOG = logging.getLogger("binas")
@@ -160,6 +160,7 @@ def read_stream(source: DataConfig, how: Division) -> ImageData:
     """
     splits = load_splits(source)
     classes = class_names(splits["train"][1], source)
+    check_names(classes, source.title)
     streams = {kind: stream for kind, (_, stream) in splits.items()}
     lengths = {
         kind: _length(stream, name, source.length if kind == "train" else None, source)

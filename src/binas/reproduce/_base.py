@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from binas.base.errors import FileError
 from binas.base.files import exists, move
@@ -17,6 +17,7 @@ from binas.base.identity import file_digest, identity_of
 from binas.base.interval import Interval
 from binas.base.progress import Progress
 from binas.base.settings import FileRecord, Settings
+from binas.tables.entries import LARGEST
 from binas.tables.samples import Samples, load_samples
 from binas.training.judgement import Accuracy
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 Cell = str | int | float | bool | None
 Row = dict[str, Cell]
+Drawn = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 WEIGHTS = "supernet/weights.json"
 # Networks that judge, and networks that predictors learn from, are drawn with seeds of their own.
 JUDGED_SEED, LEARNED_SEED = 1_000_003, 2_000_003
@@ -93,11 +95,19 @@ class Series(FileRecord):
     """Numbers drawn alike; ``error`` is half the length of each error bar, ``error_x`` of those along x."""
 
     name: str
-    x: tuple[float | str, ...]
-    y: tuple[float | None, ...]
-    error: tuple[float | None, ...] | None = None
-    error_x: tuple[float | None, ...] | None = None
+    x: tuple[Drawn, ...] | tuple[str, ...]
+    y: tuple[Drawn | None, ...]
+    error: tuple[Drawn | None, ...] | None = None
+    error_x: tuple[Drawn | None, ...] | None = None
     kind: Literal["points", "line", "bars"] = "line"
+
+    @model_validator(mode="after")
+    def _of_one_length(self) -> Series:
+        if any(
+            len(values) != len(self.x) for values in (self.y, self.error, self.error_x) if values is not None
+        ):
+            raise ValueError("x, y and errors are not as many")
+        return self
 
 
 class Panel(FileRecord):
@@ -106,7 +116,7 @@ class Panel(FileRecord):
     title: str
     x: str
     y: str
-    series: tuple[Series, ...]
+    series: tuple[Series, ...] = Field(max_length=100)
     equal: bool = False
     log: bool = False
 
@@ -116,7 +126,7 @@ class Finding(FileRecord):
 
     sentence: str
     rows: tuple[Row, ...]
-    panels: tuple[Panel, ...] = ()
+    panels: tuple[Panel, ...] = Field((), max_length=20)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from binas.base.errors import BinasError, ConfigError
+from binas.base.errors import BinasError, ConfigError, FileError
 from binas.base.files import exists, listed, read_bytes, write_bytes, write_text
 from binas.base.identity import file_digest, identity_of
 from binas.base.packages import missing
@@ -115,7 +115,7 @@ def command_of(run: Run, folder: Path, names: Sequence[str], preset: str) -> str
 def _done(study: Study, experiment: Experiment, preset: str, command: str) -> FindingRecord:
     """What is known of one experiment, made now by ``command`` where it is not known."""
     identity, path = _identity(study, experiment), study.folder / f"{experiment.name}.json"
-    known = _read(path) if exists(path) else None
+    known = read_finding(path) if exists(path) else None
     if known is not None and known.identity == identity:
         if not exists(path.with_suffix(".png")):
             _draw(path, known.finding)
@@ -161,8 +161,13 @@ def _identity(study: Study, experiment: Experiment) -> str:
     )
 
 
-def _read(path: Path) -> FindingRecord:
-    return read_typed(FindingRecord, path, "Delete it; `binas reproduce` makes it again.")
+def read_finding(path: Path) -> FindingRecord:
+    """What the experiment that a file is named after found, as it is kept."""
+    advice = "Delete it; `binas reproduce` makes it again."
+    found = read_typed(FindingRecord, path, advice)
+    if found.name != path.stem:  # its picture is looked for by that name
+        raise FileError(f"{path} is of the experiment {found.name[:60]!r}. {advice}")
+    return found
 
 
 def _csv(finding: Finding) -> str:
@@ -175,7 +180,7 @@ def _csv(finding: Finding) -> str:
 
 def _write_page(run: Run, folder: Path) -> None:
     """The page of everything that is there."""
-    records = [_read(folder / f"{name}.json") for name in NAMES if exists(folder / f"{name}.json")]
+    records = [read_finding(folder / f"{name}.json") for name in NAMES if exists(folder / f"{name}.json")]
     sizes = (len(run.data.train), len(run.data.validation), len(run.data.test))
     about = [
         f"Space {run.space.name} ({run.space.count:,} networks), images {run.data.name}: {sizes[0]:,} to train with, "
@@ -183,11 +188,12 @@ def _write_page(run: Run, folder: Path) -> None:
         f"Under each experiment stands which images and networks judge, and what its errors are."
     ]
     write_text(
-        folder / PAGE, render("The paper's experiments on this run", about, _sections(folder, records))
+        folder / PAGE, render("The paper's experiments on this run", about, sections_of(folder, records))
     )
 
 
-def _sections(folder: Path, records: Iterable[FindingRecord]) -> Iterator[Section]:
+def sections_of(folder: Path, records: Iterable[FindingRecord]) -> Iterator[Section]:
+    """The parts of the page, with their pictures."""
     for item in records:
         png = folder / f"{item.name}.png"
         about = f"{item.holds} Made on {item.date} by `{item.command}` in {item.seconds:g} s."

@@ -17,6 +17,7 @@ from binas.base.ranks import (
     LOOK_SECONDS,
     Rank,
     dismiss_all,
+    end_with_agent,
     follow,
     gather,
     hold_signals,
@@ -29,6 +30,7 @@ from binas.training.team import Place, keep_store, stay_on_this_machine
 def help_out(launch: Launch) -> NoReturn:
     """What every process but the first does, until the command has ended."""
     hold_signals()
+    end_with_agent(launch)
     _take_device(launch)
     store = _meet(launch)
     try:
@@ -39,6 +41,7 @@ def help_out(launch: Launch) -> NoReturn:
 
 def lead(launch: Launch, ending: ExitStack) -> None:
     """In the first process: until ``ending`` work is shared with the others; then they end with its exit code."""
+    end_with_agent(launch)
     _take_device(launch)
     ranks: list[Rank] = []
     ending.enter_context(_dismissing(ranks))  # first: those who came must not wait for one who never does

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binas.base.errors import ProblemError, TableError
+from binas.base.rows import parse_rows
 from binas.estimators.objective import DepthsObjective
 from binas.search.closing import Closing, Points, begun, dense_frontier
 from binas.search.deadline import Deadline, TimeLimit
@@ -159,12 +160,12 @@ class Frontier(Sequence[FrontierPoint]):
         return buffer.getvalue()
 
     @classmethod
-    def from_csv(cls, text: str, problem: SearchProblem) -> Frontier:
+    def from_csv(cls, text: str, problem: SearchProblem, where: str = "the CSV of a frontier") -> Frontier:
         """Read back what :meth:`to_csv` wrote; every number is checked against the tables of ``problem``.
 
-        That no point is missing is not checked: it takes a new frontier.
+        That no point is missing is not checked: it takes a new frontier. ``where`` names the text in errors.
         """
-        return _from_rows(list(csv.reader(io.StringIO(text))), problem)
+        return _from_rows([cells for _, cells in parse_rows(text, where)], problem)
 
 
 def frontier(

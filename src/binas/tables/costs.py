@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from binas.base.errors import TableError, UnitError, several
 from binas.base.files import dump_json, write_text
+from binas.base.typed import MOST_PROBLEMS
 from binas.space.architecture import Architecture
 from binas.space.layout import Indices
 from binas.space.space import SearchSpace
@@ -217,11 +218,8 @@ def costs_from_data(data: Any, space: SearchSpace, where: str) -> CostTable:
     """Build from the JSON object, checking everything and reporting all problems at once."""
     parsed = validate(CostsFile, data, where)
     problems = other_space(parsed.space, space)
-    costs = {name: _read_cost(name, entry, space, problems) for name, entry in parsed.costs.items()}
-    variants = {
-        variant: {name: _read_cost(name, entry, space, problems) for name, entry in own.items()}
-        for variant, own in parsed.variants.items()
-    }
+    costs = _read_each(parsed.costs, space, problems)
+    variants = {variant: _read_each(own, space, problems) for variant, own in parsed.variants.items()}
     problems += variant_problems(costs, variants)
     if problems:
         advice = f"The table must cover the space {space.name!r} completely with finite numbers from zero up"
@@ -242,6 +240,16 @@ def variant_problems(costs: Mapping[str, Cost], variants: Mapping[str, Mapping[s
                     f"the variant {variant!r} has {name} in {cost.unit}, which the table itself has not"
                 )
     return problems
+
+
+def _read_each(entries: Mapping[str, CostEntry], space: SearchSpace, problems: list[str]) -> dict[str, Cost]:
+    """Each cost; the rest are not looked at once more is wrong than anybody reads."""
+    found = {}
+    for name, entry in entries.items():
+        if len(problems) > MOST_PROBLEMS:
+            break
+        found[name] = _read_cost(name, entry, space, problems)
+    return found
 
 
 def _read_cost(name: str, entry: CostEntry, space: SearchSpace, problems: list[str]) -> Cost:

@@ -17,6 +17,7 @@ from typing import Any
 
 from binas.base.errors import TableError, several
 from binas.base.files import parse_json
+from binas.base.rows import parse_rows
 from binas.tables.contributions import FORMAT as CONTRIBUTIONS, Contributions
 from binas.tables.costs import FORMAT as COSTS, CostTable
 
@@ -79,7 +80,7 @@ def contributions_data_from_csv(text: str, where: str) -> dict[str, Any]:
     head, parts = _parse(text, where)
     if len(parts) != 1:
         raise TableError(
-            f"{where} must hold one quantity in the column 'name', got {', '.join(parts) or 'none'}."
+            several(f"{where} must hold one quantity in the column 'name', got", [*parts] or ["none"])
         )
     body = next(iter(parts.values()))
     body["unit"] = body["unit"] or "percent"
@@ -101,7 +102,7 @@ def costs_data_from_csv(text: str, where: str) -> dict[str, Any]:
     lacking = [name for name, body in parts.items() if "fixed" not in body]
     if lacking:
         raise TableError(
-            f"{where} has no row with part 'fixed' for {', '.join(lacking)}; write 0 if there is none."
+            several(f"{where} has no row with part 'fixed' for", lacking, "Write 0 if there is none.")
         )
     for name, body in parts.items():
         body |= {key: entries[name] for key, entries in extra.items() if name in entries}
@@ -114,7 +115,7 @@ def _parse(text: str, where: str) -> tuple[dict[str, Any], dict[str, dict[str, A
     parts: dict[str, dict[str, Any]] = {}
     problems: list[str] = []
     header: list[str] | None = None
-    for number, cells in _lines(text, where):
+    for number, cells in parse_rows(text, where, TableError):
         if cells[0].startswith("#"):
             head.update(_comment(cells, f"{where}, line {number}"))
         elif header is None:
@@ -123,20 +124,14 @@ def _parse(text: str, where: str) -> tuple[dict[str, Any], dict[str, dict[str, A
             _read_row(header, cells, parts, f"line {number}", problems)
     if header is None:
         raise TableError(f"{where} has no header row; write {', '.join(HEADER)}.")
+    for name, body in parts.items():
+        body["configs"] = {
+            stage: _in_order(blocks, f"{name}, stage {stage}", problems)
+            for stage, blocks in body["configs"].items()
+        }
     if problems:
         raise TableError(several(where, problems))
     return head, parts
-
-
-def _lines(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not blank, with their line numbers."""
-    reader = csv.reader(io.StringIO(text))
-    try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                yield reader.line_num, cells
-    except csv.Error as error:
-        raise TableError(f"{where} is not readable CSV: {error}.") from error
 
 
 def _comment(cells: list[str], place: str) -> dict[str, Any]:
@@ -187,9 +182,15 @@ def _target(body: dict[str, Any], row: dict[str, str]) -> tuple[dict[str, Any] |
     number = int(row["block"]) if re.fullmatch("[0-9]{1,4}", row["block"]) else 0
     if row["part"] != "config" or not 1 <= number <= MAX_BLOCKS:
         return None, ""
-    blocks: list[dict[str, Any]] = body["configs"].setdefault(row["stage"], [])
-    blocks.extend({} for _ in range(number - len(blocks)))
-    return blocks[number - 1], row["choice"]
+    return body["configs"].setdefault(row["stage"], {}).setdefault(number, {}), row["choice"]
+
+
+def _in_order(blocks: dict[int, Any], place: str, problems: list[str]) -> list[Any]:
+    """Blocks 1, 2, ... of a stage, whose rows may stand in any order; a block without rows is a problem, not filled in."""
+    lacking = next((number for number in range(1, max(blocks)) if number not in blocks), None)
+    if lacking is not None:
+        problems.append(f"{place}: there are rows of block {max(blocks)}, but none of block {lacking}")
+    return [blocks[number] for number in sorted(blocks)]
 
 
 def _number(row: dict[str, str]) -> Any:

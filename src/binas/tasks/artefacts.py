@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from binas.base.errors import FileError
 from binas.base.files import exists, listed
-from binas.base.settings import FileRecord
 from binas.base.typed import read_typed
 from binas.data.config import DataRecord
 from binas.estimators.choosing import Choice, load_choice
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 Table = TypeVar("Table", Contributions, Samples)
-Record = TypeVar("Record", bound="FileRecord")
+Record = TypeVar("Record", AnswerRecord, Comparison)
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,10 @@ class PerQuestion(Generic[Record]):
         """What is known of one question; None where there is no file."""
         path = self.path(run, question)
         advice = f"Delete it; `binas {self.task} {run.folder}` makes it again."
-        return read_typed(self.model, path, advice) if exists(path) else None
+        record = read_typed(self.model, path, advice) if exists(path) else None
+        if record is not None and question_name(record.question) != question_name(question):
+            raise FileError(f"{path} is of the limit {record.question[:60]!r}, not of {question!r}. {advice}")
+        return record
 
     def read(self, run: Run) -> list[Record]:
         """What is known of every question that has a file, in the order of ``search.limits``."""
@@ -164,14 +166,24 @@ def read_network(folder: Path) -> NetworkRecord:
 
 def read_networks(run: Run) -> dict[str, NetworkRecord]:
     """The fine-tuned network of each of ``search.limits`` that has an answer and whose network is finished."""
-    folders = {
-        answer.question: network_folder(run.folder, run.network_name(answer.architecture))
-        for answer in ANSWERS.read(run)
-        if answer.architecture
-    }
-    return {
-        question: read_network(folder) for question, folder in folders.items() if exists(folder / NETWORK)
-    }
+    found = {}
+    for answer in ANSWERS.read(run):
+        name = answer.architecture and run.network_name(answer.architecture)
+        folder = network_folder(run.folder, name) if name else None
+        if folder is not None and exists(folder / NETWORK):
+            found[answer.question] = _network_of(folder, str(answer.architecture))
+    return found
+
+
+def _network_of(folder: Path, architecture: str) -> NetworkRecord:
+    """The record of a finished network; an error where it is of another architecture than its folder."""
+    record = read_network(folder)
+    if record.architecture != architecture:
+        raise FileError(
+            f"{folder / NETWORK} is of the network {record.architecture[:200]}, not of {architecture}: folders were "
+            f"exchanged, or the file was changed. Bring it back, or delete {folder}; `binas finetune` makes it again."
+        )
+    return record
 
 
 def save_each(tables: Iterable[Table], path: Path) -> Table:

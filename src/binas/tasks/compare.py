@@ -35,7 +35,7 @@ from binas.search.rivals import (
 )
 from binas.space.architecture import Architecture
 from binas.tasks._base import Step, Task
-from binas.tasks.artefacts import ANSWERS, COMPARISONS, SUPERNET
+from binas.tasks.artefacts import COMPARISONS, SUPERNET
 from binas.tasks.outlook import Amount, Outlook
 from binas.training.config import FinetuneSettings
 
@@ -149,7 +149,9 @@ def compare_with_rivals(
 
 def _work(run: Run, progress: Progress) -> None:
     """Compare every limit that was not compared already, and fine-tune rivals where that is asked for."""
-    answers = [answer for answer in ANSWERS.read(run) if answer.architecture]
+    from binas.tasks.search import read_answers
+
+    answers = [answer for answer in read_answers(run) if answer.architecture]
     for number, answer in enumerate(answers):
         known, identity = COMPARISONS.find(run, answer.question), _identity(run, answer)
         if known is None or known.identity != identity:

@@ -16,7 +16,7 @@ from binas.base.progress import Progress
 from binas.base.settings import Settings
 from binas.base.times import Seconds
 from binas.tasks._base import Step, Task
-from binas.tasks.artefacts import ANSWERS, EXPORT as FOLDER, NETWORKS
+from binas.tasks.artefacts import EXPORT as FOLDER, NETWORKS
 from binas.training.config import FinetuneSettings
 from binas.training.judgement import NetworkRecord
 
@@ -118,10 +118,10 @@ def _work(run: Run, progress: Progress) -> None:
     """Export the network of every limit; limits with the same answer share its folder and its card."""
     from binas.export.facts import latency_facts
     from binas.tasks.finetune import open_tuned
-    from binas.tasks.search import open_problem
+    from binas.tasks.search import open_problem, read_answers
 
     networks, problem = run.networks, open_problem(run)
-    answers = {answer.question: answer for answer in ANSWERS.read(run)}
+    answers = {answer.question: answer for answer in read_answers(run)}
     for name in dict.fromkeys(record.name for record in networks.values()):
         asked = [answers[question] for question, record in networks.items() if record.name == name]
         limits, cost = (

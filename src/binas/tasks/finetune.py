@@ -23,7 +23,6 @@ from binas.space.architecture import Architecture
 from binas.space.blockstrings import read_choice
 from binas.tasks._base import Step, Task
 from binas.tasks.artefacts import (
-    ANSWERS,
     HEAVIEST,
     NETWORK,
     NETWORKS,
@@ -338,10 +337,10 @@ def can_go_on(folder: Path, identity: Mapping[str, Any]) -> bool:
     Where it exploded also with a lower rate or clip.
     """
     from binas.training.checkpoint import has_checkpoint
-    from binas.training.loop import PROGRESS, WEIGHTS
+    from binas.training.loop import UNFINISHED, WEIGHTS
     from binas.training.phases import FINETUNE
 
-    if not any(has_checkpoint(folder / FINETUNE, name) for name in (PROGRESS, WEIGHTS)):
+    if not any(has_checkpoint(folder / FINETUNE, name) for name in (*UNFINISHED, WEIGHTS)):
         return True
     stored, exploded = inputs_of(folder)
     return stored == identity or (exploded and only_lower(stored, identity, EASING))
@@ -361,7 +360,9 @@ def _identity(run: Run) -> dict[str, Any]:
 
 def _work(run: Run, progress: Progress) -> None:
     """Tune the answer to every limit."""
-    texts = dict.fromkeys(answer.architecture for answer in ANSWERS.read(run) if answer.architecture)
+    from binas.tasks.search import read_answers
+
+    texts = dict.fromkeys(answer.architecture for answer in read_answers(run) if answer.architecture)
     tune_all(run, [run.space.parse(text) for text in texts], progress)
 
 

@@ -16,8 +16,8 @@ from binas.base.times import Seconds
 from binas.search.answers import AnswerRecord
 from binas.search.limits import parse_limits
 from binas.tasks._base import AUTO, Step, Task
-from binas.tasks.artefacts import ANSWERS, COMPARISONS, EXPORT, PAGE, network_folder
-from binas.tasks.search import SearchSettings
+from binas.tasks.artefacts import COMPARISONS, EXPORT, PAGE, network_folder
+from binas.tasks.search import SearchSettings, read_answers
 from binas.training.judgement import NetworkRecord
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def report_of(
 
 def _chosen(run: Run, cost: str) -> Iterator[Chosen]:
     networks = run.networks
-    for answer in ANSWERS.read(run):
+    for answer in read_answers(run):
         if answer.question in networks:
             yield _chosen_network(run, answer, networks[answer.question], cost)
 

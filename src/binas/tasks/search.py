@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, StringConstraints, field_validator
 
-from binas.base.errors import BinasError, ConfigError, ProblemError
+from binas.base.errors import BinasError, ConfigError, FileError, ProblemError
 from binas.base.files import exists, read_text, write_text
 from binas.base.identity import file_digest, identity_of
 from binas.base.progress import Progress
@@ -23,10 +24,11 @@ from binas.search.frontier import Frontier, frontier
 from binas.search.infeasible import why_no_answer
 from binas.search.limits import check_form, parse_limits, parts_of, question_name
 from binas.search.on_device import REST, MeasureCost, first_kept, keep_limits
-from binas.search.problem import Evaluation, SearchProblem
+from binas.search.problem import Evaluation, SearchProblem, evaluate
 from binas.search.result import SearchResult
 from binas.search.solve import solve
 from binas.search.solvers import SOLVERS
+from binas.search.verify import TOLERANCE
 from binas.tasks._base import AUTO, Step, Task
 from binas.tasks.artefacts import ANSWERS, CHOICE, FRONTIER, SAMPLES
 from binas.tasks.confirming import NETWORKS, can_confirm, confirm
@@ -220,9 +222,36 @@ def _is_measured(problem: SearchProblem) -> bool:
     return any(not limit.lower and limit.cost in measurable(problem.costs) for limit in problem.limits)
 
 
+def read_answers(run: Run) -> list[AnswerRecord]:
+    """The answers as the search wrote them; one that is not what the tables say is refused, like points of the frontier."""
+    problem, answers = open_problem(run), ANSWERS.read(run)
+    for answer in answers:
+        if answer.architecture:
+            _check_answer(run, problem.of_variant(answer.variant), answer)
+    return answers
+
+
+def _check_answer(run: Run, problem: SearchProblem, answer: AnswerRecord) -> None:
+    """Refuse an answer of other tables, or one that was changed: what follows would be made for a network nobody found."""
+    known = evaluate(problem, run.space.parse(str(answer.architecture)))
+    told = {"accuracy": answer.accuracy} | {name: cost.value for name, cost in answer.costs.items()}
+    wrong = [
+        f"{name} {told.get(name)} instead of {value:.9g}"
+        for name, value in {"accuracy": known.accuracy, **known.costs}.items()
+        if not math.isclose(told.get(name) or 0.0, value, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    ]
+    if wrong:
+        path = ANSWERS.path(run, answer.question)
+        raise FileError(
+            f"{path} is not what the tables say of {answer.architecture} ({wrong[0]}): it is of other tables, or was "
+            f"changed. Delete it; `binas search {run.folder}` makes it again."
+        )
+
+
 def read_frontier(run: Run) -> Frontier:
     """The frontier as the search wrote it."""
-    return Frontier.from_csv(read_text(run.folder / FRONTIER), open_problem(run))
+    path = run.folder / FRONTIER
+    return Frontier.from_csv(read_text(path), open_problem(run), str(path))
 
 
 def _check(run: Run) -> None:

@@ -3,7 +3,8 @@
 Order of images, augmentation and paths are functions of (seed, epoch, step, shard), so a resumed run repeats the
 uninterrupted one bit for bit on a CPU, in whatever number of processes (:mod:`binas.training.team`). A checkpoint holds
 weights, optimizer, average, the state of torch's generator and the position (epoch, batch); the schedule is a function
-of the position.
+of the position. That of the last whole epoch, which was validated, stays beside one within the next: weights can be past
+saving for a while before a number is not finite, so training that explodes goes back to it.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ from binas.training.shared_norms import shared_statistics
 from binas.training.team import ALONE, Shards, Team
 
 Metrics = dict[str, float]
-PROGRESS, WEIGHTS, BEST = "progress", "weights", "best"  # names of checkpoints
+WEIGHTS, BEST = "weights", "best"  # names of checkpoints
+PROGRESS, WITHIN = UNFINISHED = "progress", "within"  # of the last whole epoch, and within the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +183,12 @@ class _Training:
         self.loss = 0.0  # sum over the batches of this epoch
         self.best = -math.inf
         self.saved = time.monotonic()
-        self.kept: tuple[int, int] | None = None  # epoch and batch of the last checkpoint
         self.eased: list[
             dict[str, Any]
         ] = []  # where a rate or a clip was lowered on the way, and what it was
-        if has_checkpoint(job.folder, PROGRESS):
-            self._restore(load_checkpoint(job.folder, PROGRESS))
+        found = [self._checked(name) for name in UNFINISHED if has_checkpoint(job.folder, name)]
+        if found:  # a process that was killed may leave one within an epoch that is over
+            self._restore(*max(found, key=lambda pair: (pair[1].epoch, pair[1].batch)))
         self.stepper = job.accelerator.prepare(self.optimizer)
 
     def run(self) -> nn.Module:
@@ -204,6 +206,9 @@ class _Training:
             ):  # others end with the first
                 while self.epoch < job.phase.epochs:
                     self._one_epoch()
+        except ExplodedError:
+            self._forget_epoch()
+            raise
         finally:
             job.reporter.finish()
         network = self._result()
@@ -310,11 +315,11 @@ class _Training:
     def _exploded(self, what: str) -> ExplodedError:
         """The error of weights that are no longer of use, and how to go on."""
         job = self.job
-        where = "the beginning" if self.kept is None else "epoch {}, batch {}".format(*self.kept)
+        where = f"the end of epoch {self.epoch}, the last good one" if self.epoch else "the beginning"
         return ExplodedError(
             f"{job.name}: {what}. Lower {job.setting}.learning_rate, now {job.phase.learning_rate:g}, or set or lower "
-            f"{job.setting}.clip, such as --set {job.setting}.clip=1: with that the same command goes on from {where}, "
-            "the last good checkpoint. Should that explode too, train anew with --redo."
+            f"{job.setting}.clip, such as --set {job.setting}.clip=1: with that the same command goes on from {where}. "
+            "Should that explode too, train anew with --redo."
         )
 
     def _check_finite(self) -> None:
@@ -343,7 +348,6 @@ class _Training:
             self._save()
             raise
         except ExplodedError as error:
-            self._forget_unvalidated()
             raise self._exploded(f"epoch {self.epoch + 1}, {str(error).partition('. ')[0]}") from error
         self.epoch, self.batch, self.loss = self.epoch + 1, 0, 0.0
         self._keep_if_best(network, metrics)
@@ -351,14 +355,13 @@ class _Training:
         self._save()
         job.team.wait()
 
-    def _forget_unvalidated(self) -> None:
-        """A checkpoint behind an epoch's last batch holds the weights that have just failed: no setting mends them."""
-        if self.kept == (self.epoch, self.batches):
-            self.kept = None
-            if self.job.team.first:
-                remove_checkpoint(self.job.folder, PROGRESS)
+    def _forget_epoch(self) -> None:
+        """A checkpoint within an epoch that explodes may hold weights that no setting mends."""
+        if self.job.team.first:
+            remove_checkpoint(self.job.folder, WITHIN)
 
     def _save(self) -> None:
+        """Keep a checkpoint; that of a whole epoch takes the place of those within it."""
         job, state = self.job, self.optimizer.state_dict()["state"]
         self.saved = time.monotonic()
         if not job.team.first:
@@ -380,15 +383,20 @@ class _Training:
             scaler=scaler.state_dict() if scaler is not None else None,
         )
         values = {"identity": job.identity, "place": place.model_dump(mode="json"), "eased": self.eased}
-        save_checkpoint(job.folder, PROGRESS, tensors, values)
-        self.kept = self.epoch, self.batch
+        save_checkpoint(job.folder, WITHIN if self.batch else PROGRESS, tensors, values)
+        if not self.batch:
+            remove_checkpoint(job.folder, WITHIN)
 
-    def _restore(self, found: Checkpoint) -> None:
-        job, parts = self.job, _by_prefix(found.tensors)
+    def _checked(self, name: str) -> tuple[Checkpoint, Place]:
+        """A checkpoint of this training, and where it was taken."""
+        found = load_checkpoint(self.job.folder, name)
         self._check_own(found)
+        return found, read_place(found, self.job.folder / f"{name}.json", self.job.phase.epochs, self.batches)
+
+    def _restore(self, found: Checkpoint, place: Place) -> None:
+        job, parts = self.job, _by_prefix(found.tensors)
         load_weights(self.network, parts.get("network", {}), str(job.folder))
         load_optimizer(self.optimizer, parts.get("optimizer", {}), str(job.folder))
-        place = read_place(found, job.folder, job.phase.epochs, self.batches)
         if self.average:
             load_weights(self.average.module, parts.get("average", {}), f"the average of {job.folder}")
             self.average.steps = place.average_steps
@@ -397,7 +405,6 @@ class _Training:
         load_generator(found.tensors.get("generator"), str(job.folder))
         self.epoch, self.batch, self.loss = place.epoch, place.batch, place.loss
         self.best = -math.inf if place.best is None else place.best
-        self.kept = place.epoch, place.batch
         self._note_eased(found, place)
 
     def _check_own(self, found: Checkpoint) -> None:
@@ -439,19 +446,19 @@ class Place(BaseModel):
     scaler: dict[str, float | int] | None
 
 
-def read_place(found: Checkpoint, folder: Path, epochs: int, batches: int) -> Place:
+def read_place(found: Checkpoint, path: Path, epochs: int, batches: int) -> Place:
     """The place a checkpoint says it was taken at, if a training of this length can have been there."""
     try:
         place = Place.model_validate(found.values.get("place"))
     except ValidationError as error:
         raise CheckpointError(
-            f"{folder / PROGRESS}.json does not say where training stood ({error.errors()[0]['msg']}). It was changed; "
+            f"{path} does not say where training stood ({error.errors()[0]['msg']}). It was changed; "
             "delete it and the tensor file beside it to train this phase anew."
         ) from error
     # A checkpoint behind an epoch's last batch was taken before that epoch was validated and counted.
     if place.epoch > epochs or place.batch > (batches if place.epoch < epochs else 0):
         raise CheckpointError(
-            f"{folder / PROGRESS}.json stands at epoch {place.epoch}, batch {place.batch}, which this training of "
+            f"{path} stands at epoch {place.epoch}, batch {place.batch}, which this training of "
             f"{epochs} epochs of {batches} batches does not reach. It was changed; delete it to train this phase anew."
         )
     return place

@@ -57,7 +57,7 @@ from binas.training.evaluation import (
     multipath_accuracy,
 )
 from binas.training.features import FeatureTeacher
-from binas.training.loop import PROGRESS, WEIGHTS, Job, LossOf, Metrics, Step, check_identity, fit
+from binas.training.loop import UNFINISHED, WEIGHTS, Job, LossOf, Metrics, Step, check_identity, fit
 from binas.training.losses import Teacher, distillation_loss, soft_cross_entropy, targets
 from binas.training.randomness import derived_seed, generator
 from binas.training.reporting import Reporter
@@ -431,7 +431,8 @@ def _train_or_read(job: Job, result: Network, finish: Callable[[Network], None] 
             save_checkpoint(job.folder, WEIGHTS, network.state_dict(), {"identity": job.identity})
         job.team.wait()
     if job.team.first:  # also where a kill came between the two
-        remove_checkpoint(job.folder, PROGRESS)
+        for name in UNFINISHED:
+            remove_checkpoint(job.folder, name)
         remove_orphans(job.folder)
     checkpoint = load_checkpoint(job.folder, WEIGHTS)  # so that all processes continue with the same
     check_identity(checkpoint, job.identity, job.folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from binas.base.errors import FileError
-from binas.base.interrupts import GO_ON, SIGNALS, Interrupted, listening, noted, postponed
+from binas.base.interrupts import GO_ON, SIGNALS, Interrupted, asked, listening, noted, postponed
 
 
 def send(number):
@@ -50,6 +50,23 @@ def test_a_second_signal_does_not_wait():
     with pytest.raises(Interrupted, match="SIGINT"), listening(), postponed():
         work()
     assert (reached, noted()) == ([], None)
+
+
+def test_whoever_would_send_another_can_see_that_one_was_heard():
+    seen = []
+
+    def work():
+        with postponed():
+            seen.append(asked())
+            send(signal.SIGUSR1)
+            seen.append(asked())
+
+    with pytest.raises(Interrupted), listening():
+        work()
+    assert seen == [False, True]
+    assert asked()  # while what it interrupts is unwound too
+    with listening():
+        assert not asked()
 
 
 def test_what_is_raised_meanwhile_comes_first_and_the_signal_is_forgotten():

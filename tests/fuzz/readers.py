@@ -413,7 +413,7 @@ def use_checkpoint(folder: Path) -> None:
     load_weights(module, parts["network"], str(folder))
     load_optimizer(optimizer, parts["optimizer"], str(folder))
     load_generator(found.tensors.get("generator"), str(folder))
-    read_place(found, folder, 3, 5)
+    read_place(found.values, folder, 3, 5)
 
 
 def _tensors() -> dict[str, torch.Tensor]:

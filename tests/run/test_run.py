@@ -24,6 +24,7 @@ from binas.space import load_space, save_space
 from binas.tasks.search import check_questions
 from binas.training import TrainSettings
 from binas.training.checkpoint import load_checkpoint
+from binas.training.loop import UNFINISHED
 from tiny_run import SPACE, call, write_config
 
 
@@ -95,7 +96,9 @@ def test_a_killed_run_goes_on_and_ends_the_same(tmp_path, trained):
     command = [sys.executable, "-m", "binas.cli.main", "train", str(tmp_path / "run"), "--quiet"]
     options = ["--config", str(config), "--checkpoint-seconds", "0"]
     process = subprocess.Popen([*command, *options], env={**os.environ, "OMP_NUM_THREADS": "1"})
-    while not (tmp_path / "run" / "heaviest" / "within.json").exists() and process.poll() is None:
+    heaviest = tmp_path / "run" / "heaviest"
+    while not any((heaviest / f"{name}.json").exists() for name in UNFINISHED):
+        assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()

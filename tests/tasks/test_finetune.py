@@ -232,6 +232,18 @@ def test_after_an_explosion_a_runs_own_network_goes_on_with_clipping(copied, mon
     assert {epoch for epoch, _ in seen} == {0, 1}
 
 
+def test_that_it_exploded_is_known_after_a_retry_that_was_killed(copied, monkeypatch):
+    with monkeypatch.context() as patched:
+        explode_at(patched, (1, 1))
+        with pytest.raises(ExplodedError):
+            tune(copied, HEAVIEST)
+        with pytest.raises(Killed):
+            tune(copied, HEAVIEST, None, KillAfter(0))
+    seen = explode_at(monkeypatch, None)
+    tune(run_to_tune(copied.folder, ["finetune.clip=1"]), HEAVIEST)
+    assert {epoch for epoch, _ in seen} == {1}
+
+
 def test_an_unfinished_network_of_other_settings_is_refused(copied):
     often = copied.settings(TrainSettings).model_copy(update={"checkpoint_seconds": 0.0})
     run = Run(copied.folder, copied.config.model_copy(update={"train": often}), copied.space)

@@ -1,5 +1,6 @@
 """The search of a run: what it refuses, and that percent mean the same as in a question where there are variants."""
 
+import json
 import re
 
 import pytest
@@ -75,6 +76,17 @@ def test_answers_of_other_tables_are_refused(tmp_path, name):
     path.unlink()
     SEARCH.steps[0].work(run, Progress())
     assert len(read_answers(run)) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [("variant", "x", "there is no variant 'x'"), ("architecture", "none", "none")],
+)
+def test_answers_with_names_that_do_not_exist_are_refused(tmp_path, name, value, said):
+    run, (path, _) = answered(tmp_path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    with pytest.raises(FileError, match=rf"is not what the tables say of .*{said}.*Delete it; `binas search"):
+        read_answers(run)
 
 
 def test_an_answer_to_another_limit_is_refused(tmp_path):

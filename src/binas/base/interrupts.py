@@ -107,7 +107,13 @@ def postponed() -> Iterator[None]:
         if heard:
             _noted.clear()
     if heard:
+        _raised.extend(heard)
         raise Interrupted(heard[0])
+
+
+def asked() -> bool:
+    """Whether a signal was heard already, postponed or not: one more would be taken for impatience."""
+    return bool(_noted or _raised)
 
 
 def noted() -> int | None:

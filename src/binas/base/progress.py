@@ -22,9 +22,10 @@ LINE_SECONDS, LONGEST = 15.0, 300.0  # between plain lines: first, and after som
 
 def speak(text: str) -> None:
     """A line on standard error; that its reader is gone, or its disk full, stops nothing."""
-    with suppress(OSError):
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
+    with suppress(OSError, ValueError):
+        if sys.stderr is not None:  # as in a program that was started without it
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
 
 
 class Progress:
@@ -162,7 +163,7 @@ class Terminal(Progress):
         """Open the bar, or say what begins."""
         self.what, self.first, self.pause = what, None, LINE_SECONDS
         self.start = self.shown = time.monotonic()
-        if sys.stderr.isatty():
+        if sys.stderr is not None and sys.stderr.isatty():
             self.bar = _make_bar()
             self.bar.add_task(what, total=1.0, left="")
             with suppress(OSError):

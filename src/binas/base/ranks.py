@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, Protocol
 
 from binas.base.errors import ConfigError, WorkerError
-from binas.base.interrupts import SIGNALS, leave, noted
+from binas.base.interrupts import SIGNALS, asked, leave
 from binas.base.launch import Launch
 from binas.base.progress import speak
 from binas.base.workers import Answers, Worker, answer_all, read_line, write_line
@@ -31,7 +31,10 @@ LATE_SECONDS = 30.0  # until it is said who has not come
 LOOK_SECONDS = 0.2  # between two looks whether those who came are still there, and whether a signal has
 ALARM_SECONDS = 5.0  # that the first process has to say by itself what has happened to another
 TOLD_SECONDS = 1.0  # within which a launcher tells all processes to stop
-GREETING_BYTES = 1000
+GREETING_BYTES, GREETING_SECONDS = (
+    1000,
+    10.0,
+)  # of who comes; a stranger who says nothing must not keep the others out
 
 
 class Store(Protocol):
@@ -114,8 +117,8 @@ _stopped = threading.Event()
 
 
 def _stop_too(number: int) -> None:
-    """Do as one of the others was told; all of them may have been, and a second signal would be taken for impatience."""
-    if not _stopped.is_set() and noted() is None:
+    """Do as one of the others was told, unless we were as well."""
+    if not _stopped.is_set() and not asked():
         _stopped.set()
         os.kill(os.getpid(), number)
 
@@ -197,7 +200,7 @@ def _absent(launch: Launch, ranks: Sequence[Rank]) -> WorkerError:
 
 def _greeted(connection: socket.socket, word: str) -> int | None:
     """The number of one who knows the word; anybody else is not let in."""
-    connection.settimeout(COMING_SECONDS)
+    connection.settimeout(GREETING_SECONDS)
     _keep_alive(connection)
     try:
         with connection.makefile("rb") as stream:
@@ -255,7 +258,8 @@ def _watch_agent(launch: Launch) -> None:
         time.sleep(LOOK_SECONDS)
     if not launch.rank:
         speak("what started the processes of this job is gone, so they end.")
-    os.kill(os.getpid(), signal.SIGTERM)
+    if not asked():  # a signal that ends the agent may have come to all of us
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def follow(store: Store, launch: Launch) -> NoReturn:

@@ -265,9 +265,8 @@ def _show_frontier(curve: Frontier, written: list[Path]) -> None:
 
     from binas.tables.conditions import describe
 
-    kind = "exact" if curve.exact else f"certified within {curve.error:.3g} points"
     name, milliseconds = curve.problem.space.name, curve.seconds * 1e3
-    say(f"{len(curve)} networks on the frontier of {name} ({kind}, {milliseconds:.0f} ms)")
+    say(f"{len(curve)} networks on the frontier of {name} ({curve.certainty}, {milliseconds:.0f} ms)")
     if curve.stopped:
         say(
             "Time or memory were short: below the first there may be others. Give more --time-limit or --memory-limit."

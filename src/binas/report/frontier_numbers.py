@@ -60,7 +60,7 @@ def frontier_points(traced: Frontier) -> dict[str, Any]:
     kept = _kept(len(traced))
     return {
         "exact": traced.exact,
-        "error": traced.error,
+        "certainty": traced.certainty,
         "networks": len(traced),
         "loss": _loss(traced.accuracies, kept),
         "costs": [significant(traced.costs[i], 12) for i in kept],

@@ -267,7 +267,6 @@ def _macs(data: ReportData) -> Cost | None:
 def summary(numbers: Mapping[str, Any], data: ReportData) -> list[str]:
     """What a report says, in a few lines for a terminal."""
     traced = numbers["frontier"]
-    kind = "exact" if traced["exact"] else f"certified within {traced['error']:.2g} points"
     low, high = (format_quantity(traced["costs"][i], data.traced.unit) for i in (0, -1))
-    first = f"{traced['networks']} best networks from {low} to {high} ({kind})"
+    first = f"{traced['networks']} best networks from {low} to {high} ({traced['certainty']})"
     return [first, *numbers["insights"]["sentences"][:3]]

@@ -39,8 +39,7 @@ def plot_rivals(numbers: Mapping[str, Any], path: Path) -> None:
 
 def frontier_plot(frontier: Frontier) -> dict[str, Any]:
     """The numbers of a frontier's figure."""
-    kind = "exact" if frontier.exact else f"certified within {frontier.error:.2g} points"
-    title = f"{frontier.problem.space.name}: {len(frontier)} best networks ({kind})"
+    title = f"{frontier.problem.space.name}: {len(frontier)} best networks ({frontier.certainty})"
     points = {**frontier_points(frontier), "stderr": None}
     return {
         **_numbers(title, frontier.cost, frontier.unit),

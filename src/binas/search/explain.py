@@ -305,9 +305,7 @@ class _Changes:
         accuracy, costs = self._numbers(depths, configs)
         more = {name: values - self.costs[name] for name, values in costs.items()}
         for row, change in enumerate(changes):
-            kept = all(
-                x.holds(float(costs[x.cost][row]), self.problem.tolerance(x)) for x in self.problem.limits
-            )
+            kept = all(self.problem.keeps(x, float(costs[x.cost][row])) for x in self.problem.limits)
             dearer = {name: float(values[row]) for name, values in more.items()}
             yield Alternative(change.choice, float(accuracy[row] - self.accuracy[0]), dearer, kept)
 

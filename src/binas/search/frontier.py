@@ -81,6 +81,13 @@ class Frontier(Sequence[FrontierPoint]):
         """Whether no rounding was needed."""
         return self.error == 0.0
 
+    @property
+    def certainty(self) -> str:
+        """How sure it is that nothing is better, in words."""
+        if self.exact:
+            return "exact"
+        return f"certified within {self.error:.2g} points" if math.isfinite(self.error) else "not certified"
+
     def __len__(self) -> int:
         return len(self.costs)
 
@@ -278,7 +285,16 @@ def _from_rows(rows: list[list[str]], problem: SearchProblem) -> Frontier:
     error = 0.0 if first[-1] != ERROR else _number(rows[1][-1]) if len(rows) > 1 else math.inf
     variants = tuple(row[3] for row in rows[1:]) if problem.variants else ()
     return Frontier(
-        problem, cost, points.costs, points.accuracies, error, 0.0, points.depths, points.configs, variants
+        problem,
+        cost,
+        points.costs,
+        points.accuracies,
+        error,
+        0.0,
+        points.depths,
+        points.configs,
+        variants,
+        stopped=math.isinf(error),  # nothing was found, and nothing ruled out
     )
 
 

@@ -128,6 +128,10 @@ class SearchProblem:
         """The limits on costs that are a maximum over blocks (:mod:`binas.search.restrict`)."""
         return tuple(limit for limit in self.limits if self.costs[limit.cost].combine == "max")
 
+    def keeps(self, limit: Limit, value: float) -> bool:
+        """Whether a cost of ``value`` keeps a limit, for whoever judges an architecture."""
+        return limit.holds(value, ROUNDED * self.tolerance(limit))
+
     def tolerance(self, limit: Limit) -> float:
         """How far rounding may carry a cost past its limit: 1e-9 of the larger of the limit and 1 % of the scale."""
         return RELATIVE_TOLERANCE * max(abs(limit.value), 0.01 * self.scales[limit.cost])
@@ -181,7 +185,7 @@ def evaluate(problem: SearchProblem, architecture: Architecture) -> Evaluation:
         )
         return min(every, key=preference(problem))
     costs = {name: problem.cost(name, architecture) for name in problem.costs}
-    broken = tuple(x for x in problem.limits if not x.holds(costs[x.cost], ROUNDED * problem.tolerance(x)))
+    broken = tuple(x for x in problem.limits if not problem.keeps(x, costs[x.cost]))
     accuracy = problem.objective.accuracy(problem.space, architecture)
     error = problem.objective.standard_error(problem.space, architecture)
     own = problem.objective.raw(problem.space, architecture)

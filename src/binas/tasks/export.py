@@ -121,7 +121,7 @@ def _work(run: Run, progress: Progress) -> None:
     from binas.tasks.search import open_problem, read_answers
 
     networks, problem = run.networks, open_problem(run)
-    answers = {answer.question: answer for answer in read_answers(run)}
+    answers = {answer.question: answer for answer in read_answers(run, problem)}
     for name in dict.fromkeys(record.name for record in networks.values()):
         asked = [answers[question] for question, record in networks.items() if record.name == name]
         limits, cost = (

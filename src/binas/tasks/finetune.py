@@ -135,13 +135,17 @@ class Tuning:
 
     def _begin(self, folder: Path) -> None:
         """Note what the network in a folder is made of, by which the run knows its own; or refuse to go on."""
+        stored, exploded = inputs_of(folder)
         if not can_go_on(folder, identity := _identity(self.run)):
-            differences = "; ".join(changes(inputs_of(folder)[0], identity)[:3])
+            differences = "; ".join(changes(stored, identity)[:3])
             raise CheckpointError(
                 f"{folder} holds a network that was begun with other settings: {differences}. Give another --name, or "
                 "delete that folder to train anew. It was left as it is."
             )
-        self._note(folder)
+        again = exploded and stored == identity
+        self._note(
+            folder, {EXPLODED: True} if again else EMPTY
+        )  # it may be killed before it explodes once more
 
     def _note(self, folder: Path, more: Mapping[str, Any] = EMPTY) -> None:
         if self.team.first:

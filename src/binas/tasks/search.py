@@ -222,30 +222,39 @@ def _is_measured(problem: SearchProblem) -> bool:
     return any(not limit.lower and limit.cost in measurable(problem.costs) for limit in problem.limits)
 
 
-def read_answers(run: Run) -> list[AnswerRecord]:
-    """The answers as the search wrote them; one that is not what the tables say is refused, like points of the frontier."""
-    problem, answers = open_problem(run), ANSWERS.read(run)
+def read_answers(run: Run, problem: SearchProblem | None = None) -> list[AnswerRecord]:
+    """The answers as the search wrote them; one that is not what the tables say is refused, like points of the frontier.
+
+    What follows would be made for a network nobody found. ``problem`` is that of the run, opened unless given.
+    """
+    tables, answers = problem or open_problem(run), ANSWERS.read(run)
     for answer in answers:
-        if answer.architecture:
-            _check_answer(run, problem.of_variant(answer.variant), answer)
+        wrong = _differs(tables, answer) if answer.architecture else ""
+        if wrong:
+            path, what = ANSWERS.path(run, answer.question), str(answer.architecture)[:200]
+            raise FileError(
+                f"{path} is not what the tables say of {what} ({wrong}): it is of other tables, or was "
+                f"changed. Delete it; `binas search {run.folder}` makes it again."
+            )
     return answers
 
 
-def _check_answer(run: Run, problem: SearchProblem, answer: AnswerRecord) -> None:
-    """Refuse an answer of other tables, or one that was changed: what follows would be made for a network nobody found."""
-    known = evaluate(problem, run.space.parse(str(answer.architecture)))
+def _differs(problem: SearchProblem, answer: AnswerRecord) -> str:
+    """What is told of an answer and not so by the tables; empty where all is right."""
+    if answer.variant is not None and answer.variant not in problem.variants:
+        return f"there is no variant {answer.variant[:60]!r}"
+    try:
+        architecture = problem.space.parse(str(answer.architecture))
+    except BinasError as error:
+        return str(error)
+    known = evaluate(problem.of_variant(answer.variant), architecture)
     told = {"accuracy": answer.accuracy} | {name: cost.value for name, cost in answer.costs.items()}
-    wrong = [
+    wrong = (
         f"{name} {told.get(name)} instead of {value:.9g}"
         for name, value in {"accuracy": known.accuracy, **known.costs}.items()
         if not math.isclose(told.get(name) or 0.0, value, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-    ]
-    if wrong:
-        path = ANSWERS.path(run, answer.question)
-        raise FileError(
-            f"{path} is not what the tables say of {answer.architecture} ({wrong[0]}): it is of other tables, or was "
-            f"changed. Delete it; `binas search {run.folder}` makes it again."
-        )
+    )
+    return next(wrong, "")
 
 
 def read_frontier(run: Run) -> Frontier:

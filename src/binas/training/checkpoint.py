@@ -86,6 +86,12 @@ def first_not_finite(tensors: Mapping[str, Tensor]) -> str | None:
     return next((name for name, tensor in floating if not tensor.isfinite().all()), None)
 
 
+def read_values(folder: Path, name: str) -> dict[str, Any]:
+    """The plain values of a checkpoint, without its tensors."""
+    values: dict[str, Any] = _header(folder / f"{name}.json")["values"]
+    return values
+
+
 def load_checkpoint(folder: Path, name: str) -> Checkpoint:
     """Read a checkpoint; a missing, cut off or changed file is an error that names it."""
     header = _header(folder / f"{name}.json")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
@@ -42,6 +42,7 @@ from binas.training.checkpoint import (
     load_generator,
     load_optimizer,
     load_weights,
+    read_values,
     remove_checkpoint,
     save_checkpoint,
 )
@@ -186,9 +187,10 @@ class _Training:
         self.eased: list[
             dict[str, Any]
         ] = []  # where a rate or a clip was lowered on the way, and what it was
-        found = [self._checked(name) for name in UNFINISHED if has_checkpoint(job.folder, name)]
-        if found:  # a process that was killed may leave one within an epoch that is over
-            self._restore(*max(found, key=lambda pair: (pair[1].epoch, pair[1].batch)))
+        places = {name: self._place(name) for name in UNFINISHED if has_checkpoint(job.folder, name)}
+        if places:  # a process that was killed may leave one within an epoch that is over
+            last = max(places, key=lambda name: (places[name].epoch, places[name].batch))
+            self._restore(load_checkpoint(job.folder, last), places[last])
         self.stepper = job.accelerator.prepare(self.optimizer)
 
     def run(self) -> nn.Module:
@@ -387,11 +389,11 @@ class _Training:
         if not self.batch:
             remove_checkpoint(job.folder, WITHIN)
 
-    def _checked(self, name: str) -> tuple[Checkpoint, Place]:
-        """A checkpoint of this training, and where it was taken."""
-        found = load_checkpoint(self.job.folder, name)
-        self._check_own(found)
-        return found, read_place(found, self.job.folder / f"{name}.json", self.job.phase.epochs, self.batches)
+    def _place(self, name: str) -> Place:
+        """Where a checkpoint of this training was taken."""
+        values = read_values(self.job.folder, name)
+        self._check_own(values)
+        return read_place(values, self.job.folder / f"{name}.json", self.job.phase.epochs, self.batches)
 
     def _restore(self, found: Checkpoint, place: Place) -> None:
         job, parts = self.job, _by_prefix(found.tensors)
@@ -407,11 +409,11 @@ class _Training:
         self.best = -math.inf if place.best is None else place.best
         self._note_eased(found, place)
 
-    def _check_own(self, found: Checkpoint) -> None:
+    def _check_own(self, values: Mapping[str, Any]) -> None:
         """Refuse the checkpoint of something else; one with a higher rate or clip is that of a training that exploded."""
-        was = found.values.get("identity")
+        was = values.get("identity")
         if not (isinstance(was, dict) and only_lower(was, self.job.identity, EASING)):
-            check_identity(found, self.job.identity, self.job.folder)
+            check_identity(values, self.job.identity, self.job.folder)
 
     def _note_eased(self, found: Checkpoint, place: Place) -> None:
         """Remember with what the steps before this place were done, where that was something else."""
@@ -446,10 +448,10 @@ class Place(BaseModel):
     scaler: dict[str, float | int] | None
 
 
-def read_place(found: Checkpoint, path: Path, epochs: int, batches: int) -> Place:
+def read_place(values: Mapping[str, Any], path: Path, epochs: int, batches: int) -> Place:
     """The place a checkpoint says it was taken at, if a training of this length can have been there."""
     try:
-        place = Place.model_validate(found.values.get("place"))
+        place = Place.model_validate(values.get("place"))
     except ValidationError as error:
         raise CheckpointError(
             f"{path} does not say where training stood ({error.errors()[0]['msg']}). It was changed; "
@@ -482,9 +484,9 @@ def make_optimizer(network: nn.Module, phase: Phase) -> torch.optim.Optimizer:
     return torch.optim.SGD(groups, lr=phase.learning_rate, momentum=phase.momentum, nesterov=nesterov)
 
 
-def check_identity(checkpoint: Checkpoint, identity: dict[str, Any], folder: Path) -> None:
-    """Refuse a checkpoint that was made for something else, and say what differs."""
-    stored = checkpoint.values.get("identity")
+def check_identity(values: Mapping[str, Any], identity: dict[str, Any], folder: Path) -> None:
+    """Refuse the values of a checkpoint that was made for something else, and say what differs."""
+    stored = values.get("identity")
     changed = changes(stored if isinstance(stored, dict) else {}, identity)
     if changed:
         raise CheckpointError(

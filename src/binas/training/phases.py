@@ -435,6 +435,6 @@ def _train_or_read(job: Job, result: Network, finish: Callable[[Network], None] 
             remove_checkpoint(job.folder, name)
         remove_orphans(job.folder)
     checkpoint = load_checkpoint(job.folder, WEIGHTS)  # so that all processes continue with the same
-    check_identity(checkpoint, job.identity, job.folder)
+    check_identity(checkpoint.values, job.identity, job.folder)
     load_weights(result, checkpoint.tensors, str(job.folder))
     return result.to(job.accelerator.device).eval()

@@ -191,8 +191,8 @@ function assembled(data, parts, figure) {
 }
 
 function frontierCaption(data) {
-  const { networks, exact, error, loss, costs } = data.frontier;
-  const proof = exact ? "proven best, no rounding" : `certified within ${compact(error, 2)} points`;
+  const { networks, exact, certainty, loss, costs } = data.frontier;
+  const proof = exact ? "proven best, no rounding" : certainty;
   const thinned = networks > costs.length
     ? ` The page holds ${costs.length} of them; at some limits a network up to ${compact(loss, 2)} points better exists.` : "";
   return `${networks} networks that no other beats in accuracy and ${data.cost} (${proof}).${thinned} Click the figure to set the limit.`;

@@ -165,3 +165,8 @@ def test_a_changed_frontier_is_refused(spoil):
     }
     with pytest.raises(TableError, match="Make it again"):
         Frontier.from_csv("\n".join(changed[spoil]), problem)
+
+
+def test_what_is_only_known_to_be_dominated_is_not_taken_for_left_out():
+    """84 million sums in the last merge: more than are made where labels were left out before, and none were."""
+    assert frontier(make_problem(make_space(5, 32, 12), 0), "latency").exact

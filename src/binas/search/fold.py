@@ -206,8 +206,7 @@ class _Folding:
 
     def _paired(self, left: Labels, right: Labels, merges: int) -> tuple[Labels, Labels]:
         """Both sets, thinned until their sums can be made in this merge's share of the time."""
-        rough = self._has_reach(left) or self._has_reach(right)
-        most, rate = (MAX_PAIRS_THINNED, RATE_THINNED) if rough else (MAX_PAIRS, RATE)
+        most, rate = (MAX_PAIRS_THINNED, RATE_THINNED) if self.error else (MAX_PAIRS, RATE)
         pairs = min(most, max(self.few**2, rate * self.effort.deadline.left / merges))
         if pairs >= len(left) * len(right):
             return left, right

@@ -11,12 +11,13 @@ import torch
 from PIL import Image
 from small_images import encoded, pixels, write_classes
 
-from binas.base.errors import DataError
+from binas.base.errors import DataError, FileError
 from binas.data import ArrayImages, DataConfig, FileImages, StreamImages, load_data
 from binas.data.decoding import UnreadableError
 from binas.data.huggingface import encoded as opened
 
 datasets = pytest.importorskip("datasets", reason="the package datasets is not installed")
+parquet = pytest.importorskip("pyarrow.parquet")
 
 
 def rows(count, classes=3, seed=0, channels=3):
@@ -70,6 +71,19 @@ def test_one_parquet_file_is_split_in_three(tmp_path):
     data = load(path)
     assert [len(part) for part in (data.train, data.validation, data.test)] == [18, 6, 6]
     assert data.fingerprint() != load(path, seed=1).fingerprint()
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_parquet_that_unpacks_to_far_more_than_it_is_is_refused_before_it_is_read(
+    tmp_path, monkeypatch, inside
+):
+    monkeypatch.setattr("binas.base.packed.PLAIN_BYTES", 2**20)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: pytest.fail("it was read"))
+    path = tmp_path / "bomb.parquet"
+    zeros = {"image": [{"bytes": bytes(2**22), "path": None}] * 2, "label": [0, 1]}
+    parquet.write_table(made(zeros).data.table, path, compression="zstd", use_dictionary=False)
+    with pytest.raises(FileError, match=r"bomb\.parquet unpacks to .* Is it the right file"):
+        load(tmp_path if inside else path)
 
 
 def test_an_image_folder_and_a_saved_dataset(tmp_path):

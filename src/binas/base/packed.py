@@ -1,4 +1,4 @@
-"""Packed files (``.npz``, PyTorch's), of which a small one can unpack to more than a machine holds."""
+"""Packed files (``.npz``, PyTorch's, Parquet), of which a small one can unpack to more than a machine holds."""
 
 from __future__ import annotations
 
@@ -60,9 +60,10 @@ def check_packed(file: BinaryIO, path: Path) -> None:
     file.seek(0)
 
 
-def check_unpacked(unpacked: int, path: Path) -> None:
-    """Refuse what gives more than min(8 GiB, max(256 MiB, 100 times the file)) bytes."""
-    most = min(MAX_BYTES, max(PLAIN_BYTES, MAX_RATIO * size_of(path)))
+def check_unpacked(unpacked: int, path: Path, in_memory: bool = True) -> None:
+    """Refuse what gives more than max(256 MiB, 100 times the file) bytes, or more than 8 GiB of memory."""
+    most = max(PLAIN_BYTES, MAX_RATIO * size_of(path))
+    most = min(most, MAX_BYTES) if in_memory else most
     if unpacked > most:
         raise FileError(
             f"{path} unpacks to {unpacked} bytes; at most {most} are read of a file of its size. Is it the right file?"

@@ -18,8 +18,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from binas.base.errors import DataError
-from binas.base.files import exists, is_regular, read_bytes
+from binas.base.errors import BinasError, DataError
+from binas.base.files import exists, is_folder, is_regular, open_regular, read_bytes, walked
+from binas.base.packed import check_unpacked
 from binas.data.config import DataConfig
 from binas.data.decoding import UnreadableError
 from binas.data.division import Parts
@@ -76,12 +77,41 @@ def load_splits(source: DataConfig) -> dict[str, tuple[str, Any]]:
     """For train, and validation and test if there are: the split's name, and its images (encoded) and labels."""
     datasets = library()
     try:
+        _check_parquet(source)
         splits = _load(datasets, source)
+    except BinasError:
+        raise
     except Exception as error:  # the library raises anything, from ConnectionError to errors of pyarrow
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise DataError(f"cannot load the dataset {source.name or source.path}: {reason}") from error
     chosen = source.names.choose([str(name) for name in splits], source.title)
     return {kind: (name, _reduced(datasets, splits[name], name, source)) for kind, name in chosen.items()}
+
+
+def _check_parquet(source: DataConfig) -> None:
+    """Refuse Parquet files here that unpack to far more than they are; the library would write all of it to the disk.
+
+    What stands many times for one value of a dictionary is not seen: footers do not say how long values are.
+    """
+    metadata = importlib.import_module("pyarrow.parquet").read_metadata
+    for path in _parquet_files(source.path or Path(str(source.name))):
+        with open_regular(path) as file:
+            held = metadata(file)
+        groups = (held.row_group(number) for number in range(held.num_row_groups))
+        check_unpacked(sum(group.total_byte_size for group in groups), path, in_memory=False)
+
+
+def _parquet_files(place: Path) -> list[Path]:
+    """The Parquet files that are meant by a file, or by a folder and those below it."""
+    if is_regular(place):
+        return [place]
+    found = walked(place) if is_folder(place) else ()
+    return [
+        folder / entry.name
+        for folder, entries in found
+        for entry in entries
+        if entry.name.endswith(".parquet")
+    ]
 
 
 def _load(datasets: Any, source: DataConfig) -> dict[str, Any]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Cell = str | int | float | bool | None
 Row = dict[str, Cell]
 Drawn = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+Length = Annotated[float, Field(ge=0, le=LARGEST)]
 WEIGHTS = "supernet/weights.json"
 # Networks that judge, and networks that predictors learn from, are drawn with seeds of their own.
 JUDGED_SEED, LEARNED_SEED = 1_000_003, 2_000_003
@@ -97,8 +98,8 @@ class Series(FileRecord):
     name: str
     x: tuple[Drawn, ...] | tuple[str, ...]
     y: tuple[Drawn | None, ...]
-    error: tuple[Drawn | None, ...] | None = None
-    error_x: tuple[Drawn | None, ...] | None = None
+    error: tuple[Length | None, ...] | None = None
+    error_x: tuple[Length | None, ...] | None = None
     kind: Literal["points", "line", "bars"] = "line"
 
     @model_validator(mode="after")

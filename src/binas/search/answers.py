@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from binas.base.settings import FileRecord
 from binas.search.confirming import Confirmed
@@ -12,6 +12,8 @@ from binas.search.limits import Limit
 from binas.search.on_device import Reading, not_confirmed, unconfirmed
 from binas.search.problem import SearchProblem
 from binas.search.result import SearchResult
+from binas.tables.conditions import Condition, conditions
+from binas.tables.entries import Provenance
 from binas.tables.units import format_quantity, parse_unit
 
 
@@ -35,7 +37,14 @@ class CostRecord(FileRecord):
     unit: str
     limit: float | None = None
     lower_limit: float | None = None
-    conditions: dict[str, str | int] | None = None
+    conditions: dict[str, Condition] | None = None
+
+    @field_validator("conditions")
+    @classmethod
+    def _of_a_table(cls, given: dict[str, Condition] | None) -> dict[str, Condition] | None:
+        if given is not None and conditions(Provenance.model_validate(given)) != given:
+            raise ValueError("these are no conditions that a table states")
+        return given
 
 
 class AnswerRecord(FileRecord):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from binas.base.settings import FileRecord
 from binas.search.limits import Limit
@@ -109,7 +109,7 @@ class Leads(FileRecord):
     hand-scaled one.
     """
 
-    count: int
+    count: int = Field(ge=0)
     best: str | None
     over_random: Difference | None
     over_best: Difference | None

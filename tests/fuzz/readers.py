@@ -869,7 +869,11 @@ READERS: tuple[Reader, ...] = (
         "json",
         make_answers,
         use_answers,
-        ("details", "alternatives"),
+        (
+            "details",
+            "alternatives",
+            "variant",
+        ),  # whether there is such a variant the tables know (read_answers)
     ),
     Reader("rivals", "rivals/latency-50pct.json", "json", make_answers, use_answers),
     Reader(

@@ -46,7 +46,7 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
             return {name: arrays[name] for name in names if name in arrays}
     except _DAMAGE as error:
         raise FileError(
-            f"cannot read {path} as .npz: {error}. Write it with numpy.savez_compressed."
+            f"cannot read {path} as .npz: {str(error)[:200]}. Write it with numpy.savez_compressed."
         ) from error
 
 

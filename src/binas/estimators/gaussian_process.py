@@ -28,7 +28,7 @@ from binas.estimators.objective import CallableObjective
 from binas.estimators.process import Posterior
 from binas.space.architecture import Architecture
 from binas.space.space import SearchSpace
-from binas.tables.entries import SpaceReference
+from binas.tables.entries import LARGEST, SpaceReference
 from binas.tables.reading import other_space
 from binas.tables.samples import Samples
 
@@ -81,9 +81,9 @@ class GaussianProcessFile(BaseModel):
     space: SpaceReference
     link: LinkName
     seed: int
-    linear: float = Field(gt=0)
-    rate: float = Field(gt=0)
-    noise: float = Field(gt=0)
+    linear: float = Field(gt=0, le=LARGEST)
+    rate: float = Field(gt=0, le=LARGEST)
+    noise: float = Field(gt=0, le=LARGEST)
     architectures: list[str] = Field(min_length=2)
     values: list[float] = Field(description="g(accuracy) of each architecture")
 

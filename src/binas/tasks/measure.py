@@ -65,13 +65,16 @@ def _work(run: Run, progress: Progress) -> None:
             keep_figures(run.folder, f"measure {name}", {**errors, "spearman": check.spearman.value})
 
 
+TAKEN = 0.6  # of the seconds it may take: measuring ends when it is precise enough, after a tenth of them or with the last
+
+
 def _seconds(outlook: Outlook) -> Seconds:
-    """Blocks and networks are prepared, then measured for the time given, in every variant."""
+    """Blocks and networks are prepared, then measured for much of the time that may be taken, in every variant."""
     settings, rates = outlook.settings(MeasureSettings), outlook.rates
     if not settings.measures:
         return Seconds(fixed=0.1)
     count = len(settings.variants)
-    return Seconds(count * (rates.table + settings.samples * rates.prepare), count * settings.seconds)
+    return Seconds(count * (rates.table + settings.samples * rates.prepare), count * TAKEN * settings.seconds)
 
 
 MEASURE = Task(

@@ -79,7 +79,8 @@ def test_parquet_that_unpacks_to_far_more_than_it_is_is_refused_before_it_is_rea
 ):
     monkeypatch.setattr("binas.base.packed.PLAIN_BYTES", 2**20)
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: pytest.fail("it was read"))
-    path = tmp_path / "bomb.parquet"
+    (tmp_path / "parts.parquet").mkdir()  # as some programs name a folder of parts
+    path = tmp_path / "parts.parquet" / "bomb.parquet"
     zeros = {"image": [{"bytes": bytes(2**22), "path": None}] * 2, "label": [0, 1]}
     parquet.write_table(made(zeros).data.table, path, compression="zstd", use_dictionary=False)
     with pytest.raises(FileError, match=r"bomb\.parquet unpacks to .* Is it the right file"):

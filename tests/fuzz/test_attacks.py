@@ -252,7 +252,7 @@ class TestSize:
         )
         command = [sys.executable, "-c", script, str(tmp_path / "black.png")]
         found = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert int(found.stdout) < 2**20  # KiB; what getrusage says begins with what the parent took
+        assert int(found.stdout) < 2**20  # KiB; what getrusage says begins with that of the parent
 
     def test_wide_characters_in_a_large_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "wide.json").write_text('["' + "a" * 5000 + '\U0001f600"]')

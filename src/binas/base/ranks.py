@@ -31,10 +31,8 @@ LATE_SECONDS = 30.0  # until it is said who has not come
 LOOK_SECONDS = 0.2  # between two looks whether those who came are still there, and whether a signal has
 ALARM_SECONDS = 5.0  # that the first process has to say by itself what has happened to another
 TOLD_SECONDS = 1.0  # within which a launcher tells all processes to stop
-GREETING_BYTES, GREETING_SECONDS = (
-    1000,
-    10.0,
-)  # of who comes; a stranger who says nothing must not keep the others out
+GREETING_BYTES = 1000
+GREETING_SECONDS = 10.0  # for who comes to say who it is: a silent stranger must not keep the others out
 
 
 class Store(Protocol):

@@ -110,7 +110,7 @@ def _parquet_files(place: Path) -> list[Path]:
         folder / entry.name
         for folder, entries in found
         for entry in entries
-        if entry.name.endswith(".parquet")
+        if entry.name.endswith(".parquet") and entry.is_file()
     ]
 
 

@@ -460,7 +460,7 @@ def _of_maximum(problem: SearchProblem, cost: str, effort: Effort) -> _Points:
 def _next_below(problem: SearchProblem, cost: str, value: float) -> Limit | None:
     """The largest limit on a maximum that keeps out what has ``value``; None where there is none."""
     limits = (Limit(cost, float(number)) for number in levels(problem.costs[cost])[::-1])
-    return next((limit for limit in limits if not limit.holds(value, problem.tolerance(limit))), None)
+    return next((limit for limit in limits if not problem.keeps(limit, value)), None)
 
 
 def _undominated(items: list[Evaluation]) -> list[Evaluation]:

@@ -178,7 +178,7 @@ def _proven_infeasible(problem: SearchProblem, deadline: Deadline) -> bool:
 
 def _kept(problem: SearchProblem, item: Relaxation) -> bool:
     """Whether what keeps the other limits keeps this one as it is."""
-    return item.limit.holds(item.value, problem.tolerance(item.limit))
+    return problem.keeps(item.limit, item.value)
 
 
 def _feasible(problem: SearchProblem) -> ProblemError:
@@ -257,7 +257,7 @@ def _possible_alone(
     problem: SearchProblem, limit: Limit, extremes: Mapping[str, tuple[float, float]]
 ) -> bool:
     least, greatest = extremes[limit.cost]
-    return limit.holds(greatest if limit.lower else least, problem.tolerance(limit))
+    return problem.keeps(limit, greatest if limit.lower else least)
 
 
 def _single(problem: SearchProblem, deadline: Deadline) -> list[Relaxation]:

@@ -127,7 +127,7 @@ class Kept:
 def _kept(problem: SearchProblem) -> Kept | None:
     """What keeps the limits on maxima; None where a stage, or the fixed part, cannot."""
     costs = [(limit, problem.costs[limit.cost]) for limit in problem.limits_on_maxima]
-    if not all(limit.holds(cost.fixed, problem.tolerance(limit)) for limit, cost in costs):
+    if not all(problem.keeps(limit, cost.fixed) for limit, cost in costs):
         return None
     whole = Column.full(problem.space, 0.0)
     configs = tuple(

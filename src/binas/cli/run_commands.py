@@ -15,7 +15,7 @@ from binas.cli.search_commands import is_run
 if TYPE_CHECKING:
     from binas.run.plan import Budget
 
-LASTS = "about 4 minutes on 2 free cores"
+LASTS = "about 3 minutes on 2 free cores"
 ANNOUNCEMENT = (
     "The demo, {lasts}: a family of small networks learns to tell 10 garments, and which way up they are, from "
     "16,000 pictures; every design choice is measured for what it brings in accuracy and costs on this CPU; and for three "

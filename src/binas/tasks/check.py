@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from binas.run.folder import Folder
     from binas.run.run import Run
 
-RESAMPLING, PER_NETWORK = 7e-3, 4e-5  # seconds per resample, and for each network in it
+RESAMPLING, PER_NETWORK = 3e-3, 4e-5  # seconds per resample, and for each network in it
 
 
 class CheckSettings(Settings):

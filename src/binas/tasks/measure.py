@@ -65,7 +65,7 @@ def _work(run: Run, progress: Progress) -> None:
             keep_figures(run.folder, f"measure {name}", {**errors, "spearman": check.spearman.value})
 
 
-TAKEN = 0.6  # of the seconds it may take: measuring ends when it is precise enough, after a tenth of them or with the last
+TAKEN = 0.5  # of the seconds it may take: measuring ends when it is precise enough, after a tenth of them or with the last
 
 
 def _seconds(outlook: Outlook) -> Seconds:

@@ -1,6 +1,6 @@
 """Is the demo what it claims to be? `binas demo`, run for real in a process of its own, with several seeds.
 
-    python benchmarks/demo.py                # seeds 0 to 4, with fine-tuned rivals: about 8 minutes a seed on 2 free cores
+    python benchmarks/demo.py                # seeds 0 to 4, with fine-tuned rivals: about 4 minutes a seed on 2 free cores
     python benchmarks/demo.py --seeds 1      # one of them
     python benchmarks/demo.py --quick        # judge what is kept; where there is nothing, one seed without tuned rivals
     python benchmarks/demo.py --record       # also write the tables of the first seed into benchmarks/results/demo.md
